@@ -1,0 +1,108 @@
+// check_channels(): channels may come from a file or another program, so what they say is checked.
+#include <string>
+#include <vector>
+
+#include "algorithms/channels.h"
+
+namespace railyard::algorithms {
+namespace {
+
+using sim::bad_input;
+using sim::Channel;
+using sim::DeviceId;
+using sim::Result;
+using sim::Topology;
+using sim::TreeEdges;
+
+std::string rank_name(std::size_t rank) { return "rank " + std::to_string(rank); }
+
+Result<void> check_ring(std::size_t ranks, const Channel& channel) {
+  if (channel.ring.size() != ranks)
+    return bad_input("the ring has " + std::to_string(channel.ring.size()) + " ranks; expected " +
+                     std::to_string(ranks));
+  std::vector<bool> seen(ranks, false);
+  for (const std::uint32_t rank : channel.ring) {
+    if (rank >= ranks) return bad_input("the ring names " + rank_name(rank) + ", which is none");
+    if (seen[rank]) return bad_input(rank_name(rank) + " is in the ring twice");
+    seen[rank] = true;
+  }
+  return {};
+}
+
+Result<void> check_children(std::size_t rank, const std::vector<TreeEdges>& tree) {
+  for (const std::int32_t down : tree[rank].down) {
+    if (down < 0) continue;
+    const auto child = static_cast<std::size_t>(down);
+    if (child >= tree.size())
+      return bad_input("the tree names " + rank_name(child) + ", which is none");
+    if (tree[child].up != static_cast<std::int32_t>(rank))
+      return bad_input("the tree has " + rank_name(child) + " below " + rank_name(rank) +
+                       ", but its parent is " + std::to_string(tree[child].up));
+  }
+  return {};
+}
+
+// With children that agree on their parent, walking down from the one root meets every rank once
+// exactly if the tree spans the ranks.
+Result<void> check_tree(std::size_t ranks, const Channel& channel) {
+  const auto& tree = channel.tree;
+  if (tree.size() != ranks)
+    return bad_input("the tree has " + std::to_string(tree.size()) + " ranks; expected " +
+                     std::to_string(ranks));
+  std::vector<std::size_t> reached;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    RAILYARD_TRY(check_children(rank, tree));
+    if (tree[rank].up < 0) reached.push_back(rank);
+  }
+  if (reached.size() != 1)
+    return bad_input("the tree has " + std::to_string(reached.size()) + " roots; expected 1");
+  for (std::size_t i = 0; i < reached.size() && reached.size() <= ranks; ++i)
+    for (const std::int32_t child : tree[reached[i]].down)
+      if (child >= 0) reached.push_back(static_cast<std::size_t>(child));
+  if (reached.size() != ranks)
+    return bad_input("the tree reaches " + std::to_string(reached.size()) + " of " +
+                     std::to_string(ranks) + " ranks from its root");
+  return {};
+}
+
+bool is_nic(const Topology& topology, DeviceId id) {
+  return id.valid() && id.index() < topology.devices.size() &&
+         topology.devices[id.index()].kind == sim::DeviceKind::nic;
+}
+
+Result<void> check_net_edges(const Topology& topology, std::size_t ranks, const Channel& channel) {
+  for (const sim::NetEdge& edge : channel.net_edges) {
+    const std::string where =
+        "the edge from " + rank_name(edge.from) + " to " + rank_name(edge.to);
+    if (edge.from >= ranks || edge.to >= ranks)
+      return bad_input(where + " leaves the group of " + std::to_string(ranks) + " ranks");
+    if (!is_nic(topology, edge.nic_out) || !is_nic(topology, edge.nic_in))
+      return bad_input(where + " has an end that is no NIC");
+  }
+  return {};
+}
+
+Result<void> check_channel(const Topology& topology, std::size_t ranks, const Channel& channel) {
+  RAILYARD_TRY(check_ring(ranks, channel));
+  if (!channel.tree.empty()) RAILYARD_TRY(check_tree(ranks, channel));
+  return check_net_edges(topology, ranks, channel);
+}
+
+}  // namespace
+
+Result<void> check_channels(const Topology& topology, std::size_t ranks,
+                            const sim::Channels& channels) {
+  if (channels.empty() || channels.size() > kMaxChannels)
+    return bad_input(std::to_string(channels.size()) + " channels; expected 1 to " +
+                     std::to_string(kMaxChannels));
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    const std::string where = "channel " + std::to_string(i);
+    if (channels[i].tree.empty() != channels[0].tree.empty())
+      return bad_input("some channels have a tree and some have none", where);
+    if (auto result = check_channel(topology, ranks, channels[i]); !result.ok())
+      return bad_input(result.error().message, where);
+  }
+  return {};
+}
+
+}  // namespace railyard::algorithms

@@ -1,0 +1,47 @@
+// Chunks and slices: in what portions a channel's part moves. Source: NCCL 2.30, computeBuffSizes and
+// the per-algorithm chunk rules.
+//
+// A connection's FIFO has 8 steps. Payload of a step, grain (chunks are multiples of it):
+//   LL 32 KiB, 16 B      LL128 576,000 B, 1,920 B      Simple 512 KiB, 512 B
+// Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so the
+// FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step, 8
+// slices. Tree LL128 halves its chunk for small parts.
+//
+// `plain` (no protocol; for comparison with other simulators): every operation moves a whole block at
+// once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.
+//
+// Example: a 16 MiB part of a ring AllReduce under Simple moves as 2 MiB chunks, 1 MiB slices.
+#pragma once
+
+#include <cstdint>
+
+#include "algorithms/shape.h"
+#include "sim/collective.h"
+#include "sim/schedule.h"
+#include "sim/units.h"
+
+namespace railyard::algorithms {
+
+inline constexpr std::uint32_t kFifoSteps = 8;
+
+struct Chunking {
+  sim::Bytes chunk;  // > 0
+  std::uint32_t slices_per_chunk = 1;
+  sim::Bytes min_slice;
+  std::int64_t slice_align = 1;
+  std::uint32_t fifo_slices = kFifoSteps;
+};
+
+// Payload of one FIFO step; Protocol::plain has none (checked).
+sim::Bytes step_payload(sim::Protocol protocol);
+
+// `part`: what one channel carries, in the unit of CollectiveCall::size.
+Chunking chunking(const sim::CollectiveCall& call, const CommShape& shape, sim::Bytes part);
+
+// FIFO depth of the connections of a call, in slices: the same for all of its parts.
+std::uint32_t fifo_slices(const sim::CollectiveCall& call);
+
+// Writes the chunking of `work.size` into `work`, with the alignment of a rotating last loop.
+void set_chunking(const sim::CollectiveCall& call, const CommShape& shape, sim::Work& work);
+
+}  // namespace railyard::algorithms

@@ -1,0 +1,29 @@
+// What the rules need to know of a communicator besides its channels, and integer helpers they share.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/units.h"
+
+namespace railyard::algorithms {
+
+// Ranks and nodes, where a node is an NVLink domain (a whole NVL72 rack is one node).
+struct CommShape {
+  std::uint32_t ranks = 1;
+  std::uint32_t nodes = 1;
+};
+
+constexpr std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t align_up(std::int64_t a, std::int64_t b) { return div_up(a, b) * b; }
+constexpr std::uint32_t log2_floor(std::uint32_t n) {
+  std::uint32_t log = 0;
+  while (n > 1) n >>= 1, ++log;
+  return log;
+}
+constexpr std::uint32_t power_of_two_up(std::uint32_t n) {
+  std::uint32_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+}  // namespace railyard::algorithms

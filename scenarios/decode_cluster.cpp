@@ -1,0 +1,154 @@
+// cluster: and ranks:.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/sections.h"
+#include "scenarios/text_fence.h"
+#include "topologies/machine.h"
+
+namespace railyard::scenarios {
+namespace {
+
+constexpr std::uint32_t kMaxCount = 1'000'000;  // of anything in a cluster
+
+
+Result<void> decode_slow(const Place& place, topologies::LinkChange& out) {
+  MapReader reader(place);
+  reader.required("link", out.pattern);
+  const bool slower = reader.optional("speed", out.speed, 1e-6, 1.0);
+  const bool farther = reader.optional("extra_latency", out.extra_latency);
+  RAILYARD_TRY(reader.finish());
+  if (!slower && !farther) return place.error("'speed' or 'extra_latency' is expected");
+  return {};
+}
+
+void read_changes(MapReader& reader, std::vector<topologies::LinkChange>& out) {
+  std::vector<std::string> disabled;
+  reader.optional("disable", disabled);
+  for (std::string& pattern : disabled) out.push_back({.pattern = std::move(pattern), .disable = true});
+  const auto slow = reader.find("slow");
+  if (!slow || !reader.take(expect(*slow, Node::Kind::list))) return;
+  for (std::size_t i = 0; i < slow->node->items.size(); ++i) {
+    topologies::LinkChange change;
+    if (!reader.take(decode_slow(slow->item(i), change))) return;
+    out.push_back(std::move(change));
+  }
+}
+
+// The machine exists, the overrides fit it, and the cluster is not absurdly large.
+Result<void> check_cluster(const Place& place, const topologies::ClusterSpec& spec) {
+  auto machine = topologies::find_machine(spec.machine);
+  if (!machine.ok()) {
+    const Node* node = place.node->find("machine");
+    return at(node != nullptr ? Place{node, place.path + ".machine"} : place, machine.error());
+  }
+  const auto fitted = topologies::apply_overrides(std::move(machine).value(), spec.overrides);
+  if (!fitted.ok()) return at(place, fitted.error());
+  const std::uint64_t gpus = std::uint64_t{spec.nodes} * fitted.value().gpus.size();
+  if (gpus > topologies::kMaxGpus)
+    return place.error(fmt::format("{} nodes of {} GPUs are {} GPUs; at most {} can be simulated",
+                                   spec.nodes, fitted.value().gpus.size(), gpus,
+                                   topologies::kMaxGpus));
+  return {};
+}
+
+Result<void> decode_group(const Place& place, NamedGroup& out) {
+  if (place.node->kind == Node::Kind::list) {
+    RAILYARD_TRY(decode(place, out.ranks));
+    if (out.ranks.empty()) return place.error("a group has at least one rank");
+    std::vector<std::uint32_t> sorted = out.ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) return place.error(fmt::format("rank {} is listed twice", *twice));
+    return {};
+  }
+  if (place.node->kind != Node::Kind::map)
+    return place.error("a list of ranks or {size: ..., stride: ...} is expected");
+  MapReader reader(place);
+  topologies::SubGroupSpec division;
+  division.name = out.name;
+  reader.required("size", division.size, 1, kMaxCount);
+  reader.optional("stride", division.stride, 1, kMaxCount);
+  RAILYARD_TRY(reader.finish());
+  out.division = division;
+  return {};
+}
+
+Result<void> decode_groups(const Place& place, std::vector<NamedGroup>& out) {
+  RAILYARD_TRY(expect(place, Node::Kind::map));
+  for (const Entry& entry : place.node->entries) {
+    const Place value{&entry.value, place.path + "." + entry.key};
+    if (entry.key == kWorld) return value.error("'world' is the group of all ranks already");
+    NamedGroup group;
+    group.name = printable(entry.key, 60);
+    RAILYARD_TRY(decode_group(value, group));
+    out.push_back(std::move(group));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> decode(const Place& place, topologies::FabricSpec& out) {
+  MapReader reader(place);
+  reader.required("kind", out.kind);
+  reader.optional("routing", out.routing);
+  reader.optional("link_rate", out.link_rate);
+  reader.optional("trunk_rate", out.trunk_rate);
+  reader.optional("link_latency", out.link_latency);
+  reader.optional("trunk_latency", out.trunk_latency);
+  reader.optional("rails", out.rails, 1, kMaxCount);
+  reader.optional("levels", out.levels, 1, 3);
+  reader.optional("hosts_per_leaf", out.hosts_per_leaf, 1, kMaxCount);
+  reader.optional("spines", out.spines, 1, kMaxCount);
+  reader.optional("trunks", out.trunks, 1, kMaxCount);
+  constexpr double kLeast = 0.01;
+  constexpr double kMost = 1000;
+  double ratio = 1;
+  if (reader.optional("oversubscription", ratio, kLeast, kMost)) out.oversubscription = ratio;
+  reader.optional("hosts_per_pod", out.hosts_per_pod, 1, kMaxCount);
+  reader.optional("cores_per_spine", out.cores_per_spine, 1, kMaxCount);
+  reader.optional("core_trunks", out.core_trunks, 1, kMaxCount);
+  if (reader.optional("core_oversubscription", ratio, kLeast, kMost))
+    out.core_oversubscription = ratio;
+  reader.optional("leaves_per_group", out.leaves_per_group, 1, kMaxCount);
+  reader.optional("global_links", out.global_links, 1, kMaxCount);
+  reader.optional("switch_ports", out.switch_ports, 1, kMaxCount);
+  return reader.finish();
+}
+
+Result<void> decode(const Place& place, topologies::ClusterSpec& out) {
+  MapReader reader(place);
+  const auto count = [&](std::string_view key, std::optional<std::uint32_t>& target) {
+    std::uint32_t value = 0;
+    if (reader.optional(key, value, 1, kMaxCount)) target = value;
+  };
+  reader.required("machine", out.machine);
+  reader.required("nodes", out.nodes, 1, kMaxCount);
+  count("gpus_per_node", out.overrides.gpus_per_node);
+  count("nics_per_node", out.overrides.nics_per_node);
+  count("nodes_per_nvlink_domain", out.overrides.nodes_per_nvlink_domain);
+  reader.optional("nic_rate", out.overrides.nic_rate);
+  reader.optional("fabric", out.fabric);
+  read_changes(reader, out.changes);
+  RAILYARD_TRY(reader.finish());
+  return check_cluster(place, out);
+}
+
+Result<void> decode_ranks(const Place& place, topologies::PlacementSpec& out,
+                          std::vector<NamedGroup>& groups) {
+  MapReader reader(place);
+  reader.optional("order", out.order);
+  reader.optional("count", out.ranks, 1, kMaxCount);
+  reader.optional("gpus_per_node", out.gpus_per_node, 1, kMaxCount);
+  reader.optional("gpus", out.gpus);
+  reader.optional("nodes", out.nodes);
+  if (const auto named = reader.find("groups")) reader.take(decode_groups(*named, groups));
+  RAILYARD_TRY(reader.finish());
+  if (reader.has("gpus") && reader.has("gpus_per_node"))
+    return place.error("'gpus' and 'gpus_per_node' exclude each other");
+  return {};
+}
+
+}  // namespace railyard::scenarios

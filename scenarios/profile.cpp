@@ -1,0 +1,300 @@
+#include "scenarios/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <unordered_map>
+
+#include "scenarios/text_fence.h"
+
+namespace railyard::scenarios {
+namespace {
+
+namespace fs = std::filesystem;
+using sim::Origin;
+using sim::Parameters;
+using sim::Provenance;
+
+constexpr std::string_view kNotStated = "not stated";
+constexpr std::string_view kDefault = "default of the program; the profile does not state it";
+
+// Calls visit(path prefix, struct) for every parameter struct, in the order of the file.
+template <typename AnyParameters, typename Visitor>
+void for_each_group(AnyParameters& parameters, Visitor&& visit) {
+  visit(std::string("gpu"), parameters.gpu);
+  visit(std::string("host"), parameters.host);
+  visit(std::string("network"), parameters.network);
+  for (const auto& entry : sim::EnumTable<sim::LinkClass>::entries)
+    visit(fmt::format("links.{}", entry.name),
+          parameters.links[static_cast<std::size_t>(entry.value)]);
+  for (const auto& entry : sim::EnumTable<sim::Protocol>::entries)
+    visit(fmt::format("protocols.{}", entry.name),
+          parameters.protocols[static_cast<std::size_t>(entry.value)]);
+}
+
+// A map from each name of an enum's table to a struct.
+template <typename E, typename Array>
+Result<void> decode_by_enum(const Place& place, Array& out) {
+  MapReader reader(place);
+  for (const auto& entry : sim::EnumTable<E>::entries)
+    reader.optional(entry.name, out[static_cast<std::size_t>(entry.value)]);
+  return reader.finish();
+}
+
+void read_groups(MapReader& reader, Parameters& out) {
+  reader.optional("gpu", out.gpu);
+  reader.optional("host", out.host);
+  reader.optional("network", out.network);
+  if (const auto links = reader.find("links"))
+    reader.take(decode_by_enum<sim::LinkClass>(*links, out.links));
+  if (const auto protocols = reader.find("protocols"))
+    reader.take(decode_by_enum<sim::Protocol>(*protocols, out.protocols));
+}
+
+const Node* locate(const Node& root, std::string_view path) {
+  const Node* at = &root;
+  while (at != nullptr && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    at = at->find(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return at;
+}
+
+// sim::validate, its error placed at the value that `root` states, or at `root`.
+Result<void> validate_at(const Place& root, const Parameters& parameters) {
+  const auto valid = sim::validate(parameters);
+  if (valid.ok()) return {};
+  const std::string& path = valid.error().where;
+  const Node* found = locate(*root.node, path);
+  return Place{found != nullptr ? found : root.node,
+               root.path.empty() ? path : root.path + "." + path}
+      .error(valid.error().message);
+}
+
+// Origins by parameter, to be filled from several sources and checked for doubles.
+class Origins {
+ public:
+  Origins() : paths_(parameter_paths()), entries_(paths_.size()), given_(paths_.size()) {
+    for (std::size_t i = 0; i < paths_.size(); ++i) index_.emplace(paths_[i], i);
+  }
+
+  // A parameter or a group of them; false if there is no such name.
+  bool give(const std::string& name, Origin origin, const std::string& source, bool& twice) {
+    std::vector<std::size_t> named = members(name);
+    for (const std::size_t i : named) {
+      twice = twice || given_[i];
+      given_[i] = true;
+      entries_[i] = {paths_[i], origin, source};
+    }
+    return !named.empty();
+  }
+
+  // What nobody gave: `profile` where the file states a value, else `class`.
+  std::vector<Provenance> complete(const Node& root) && {
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (given_[i]) continue;
+      const bool stated = locate(root, paths_[i]) != nullptr;
+      entries_[i] = {paths_[i], stated ? Origin::profile : Origin::device_class,
+                     std::string(stated ? kNotStated : kDefault)};
+    }
+    return std::move(entries_);
+  }
+
+  [[nodiscard]] std::string hint(std::string_view name) const {
+    std::vector<std::string_view> names(paths_.begin(), paths_.end());
+    return sim::did_you_mean(name, names);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> members(const std::string& name) const {
+    if (const auto found = index_.find(name); found != index_.end()) return {found->second};
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < paths_.size(); ++i)
+      if (paths_[i].starts_with(name + ".")) indices.push_back(i);
+    return indices;
+  }
+
+  std::vector<std::string> paths_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::vector<Provenance> entries_;
+  std::vector<bool> given_;
+};
+
+Result<void> decode_origins(const Place& place, Origins& origins) {
+  MapReader reader(place);
+  std::vector<std::string> names;
+  Origin origin = Origin::profile;
+  std::string source;
+  reader.required("parameters", names);
+  reader.required("origin", origin);
+  reader.required("source", source);
+  RAILYARD_TRY(reader.finish());
+  if (origin == Origin::scenario)
+    return place.error("a profile's origin is profile, class or datasheet");
+  const Place list = *reader.find("parameters");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    bool twice = false;
+    if (!origins.give(names[i], origin, source, twice))
+      return list.item(i).error(
+          fmt::format("no parameter '{}'{}", printable(names[i], 60), origins.hint(names[i])));
+    if (twice)
+      return list.item(i).error(fmt::format("the origin of '{}' is stated twice", names[i]));
+  }
+  return {};
+}
+
+Result<Parameters> decode_profile(const Node& root) {
+  MapReader reader(Place{&root, ""});
+  Parameters out;
+  std::int64_t version = 0;
+  reader.required("railyard_profile", version, kProfileVersion, kProfileVersion);
+  reader.required("name", out.name);
+  read_groups(reader, out);
+  Origins origins;
+  if (const auto list = reader.find("provenance"); list && reader.take(expect(*list, Node::Kind::list)))
+    for (std::size_t i = 0; i < list->node->items.size(); ++i)
+      if (!reader.take(decode_origins(list->item(i), origins))) break;
+  RAILYARD_TRY(reader.finish());
+  RAILYARD_TRY(validate_at(reader.place(), out));
+  out.provenance = std::move(origins).complete(root);
+  return out;
+}
+
+void collect_leaves(const Node& node, const std::string& path, std::vector<std::string>& out) {
+  if (node.kind != Node::Kind::map) out.push_back(path);
+  for (const Entry& entry : node.entries)
+    collect_leaves(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
+}
+
+std::string field_text(int value) { return fmt::format("{}", value); }
+std::string field_text(double value) { return fmt::format("{}", value); }
+std::string field_text(sim::Bytes value) { return sim::to_text(value); }
+std::string field_text(sim::Bandwidth value) { return sim::to_text(value); }
+std::string field_text(sim::Duration value) { return sim::to_text(value); }
+std::string field_text(sim::FlopsRate value) {
+  const double tera = value.per_second / 1e12;
+  return tera * 1e12 == value.per_second && tera >= 0.001
+             ? fmt::format("{}TFLOP/s", tera)
+             : fmt::format("{}FLOP/s", value.per_second);
+}
+
+Node scalar(std::string text, bool quoted = false) {
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.quoted = quoted;
+  node.scalar = std::move(text);
+  return node;
+}
+
+Node provenance_node(const std::vector<Provenance>& provenance) {
+  Node list;
+  list.kind = Node::Kind::list;
+  const Provenance* previous = nullptr;
+  for (const Provenance& entry : provenance) {
+    // What was never stated is not to look like a statement after a round trip.
+    if (entry.source == kNotStated || entry.source == kDefault) continue;
+    const bool same = previous != nullptr && previous->origin == entry.origin &&
+                      previous->source == entry.source;
+    previous = &entry;
+    if (!same) {
+      Node item;
+      item.kind = Node::Kind::map;
+      item.entries.push_back({"parameters", {}, {}});
+      item.entries.back().value.kind = Node::Kind::list;
+      item.entries.push_back({"origin", {}, scalar(std::string(to_text(entry.origin)))});
+      item.entries.push_back({"source", {}, scalar(entry.source, true)});
+      list.items.push_back(std::move(item));
+    }
+    list.items.back().entries.front().value.items.push_back(scalar(entry.parameter));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::string> parameter_paths() {
+  std::vector<std::string> paths;
+  const Parameters none;
+  for_each_group(none, [&](const std::string& prefix, const auto& group) {
+    sim::for_each_field<std::decay_t<decltype(group)>>(
+        [&](const auto& field) { paths.push_back(fmt::format("{}.{}", prefix, field.name)); });
+  });
+  return paths;
+}
+
+Result<Profile> read_profile(const std::string& path) {
+  RAILYARD_ASSIGN(const std::string text, read_text_file(path));
+  RAILYARD_ASSIGN(Parameters parameters, profile_from_text(text, path));
+  return Profile{std::move(parameters), {path, fnv1a(text), text.size()}};
+}
+
+Result<Parameters> profile_from_text(std::string_view text, const std::string& name) {
+  RAILYARD_ASSIGN(const Node root, parse_yaml(text, name));
+  return decode_profile(root);
+}
+
+std::string write_profile(const Parameters& parameters) {
+  Node root;
+  root.kind = Node::Kind::map;
+  root.entries.push_back({"railyard_profile", {}, scalar(fmt::format("{}", kProfileVersion))});
+  root.entries.push_back({"name", {}, scalar(parameters.name)});
+  std::vector<std::string> unstated;
+  for (const Provenance& entry : parameters.provenance)
+    if (entry.source == kDefault) unstated.push_back(entry.parameter);
+  for_each_group(parameters, [&](const std::string& prefix, const auto& group) {
+    sim::for_each_field<std::decay_t<decltype(group)>>([&](const auto& field) {
+      const std::string path = fmt::format("{}.{}", prefix, field.name);
+      if (std::find(unstated.begin(), unstated.end(), path) != unstated.end()) return;
+      const auto set = set_value(root, path, scalar(field_text(group.*field.member)), {});
+      RAILYARD_CHECK(set.ok(), "a parameter's path has names between its dots");
+    });
+  });
+  root.entries.push_back({"provenance", {}, provenance_node(parameters.provenance)});
+  return to_yaml(root);
+}
+
+std::vector<std::string> shipped_profiles() {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(data_directory()) / "scenarios" / "profiles", failed))
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::string> find_profile(const Place& place, const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(".yaml")) {
+    const Mark& mark = place.node->mark;
+    const bool in_file = mark.source && mark.line > 0;
+    return ((in_file ? fs::path(*mark.source).parent_path() : fs::path()) / name).string();
+  }
+  const std::vector<std::string> shipped = shipped_profiles();
+  if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) {
+    std::vector<std::string_view> names(shipped.begin(), shipped.end());
+    return place.error(fmt::format("no shipped profile '{}'{} (shipped: {}; a path contains '/')",
+                                   printable(name, 60), sim::did_you_mean(name, names),
+                                   fmt::join(shipped, ", ")));
+  }
+  return (fs::path(data_directory()) / "scenarios" / "profiles" / (name + ".yaml")).string();
+}
+
+Result<void> override_parameters(const Place& place, bool complete, Parameters& parameters) {
+  MapReader reader(place);
+  read_groups(reader, parameters);
+  RAILYARD_TRY(reader.finish());
+  if (complete) RAILYARD_TRY(validate_at(place, parameters));
+  std::vector<std::string> changed;
+  collect_leaves(*place.node, "", changed);
+  for (const std::string& path : changed) {
+    const Node* node = locate(*place.node, path);
+    for (Provenance& entry : parameters.provenance)
+      if (entry.parameter == path) entry = {path, Origin::scenario, node->mark.text()};
+  }
+  return {};
+}
+
+}  // namespace railyard::scenarios

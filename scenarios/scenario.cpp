@@ -1,0 +1,155 @@
+#include "scenarios/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "scenarios/profile.h"
+#include "scenarios/sections.h"
+#include "scenarios/text_fence.h"
+#include "topologies/machine.h"
+
+namespace railyard::scenarios {
+namespace {
+
+namespace fs = std::filesystem;
+
+Place top(const Document& document) { return {&document.root, ""}; }
+
+// Exactly one of ddp and collectives; traffic beside either or alone.
+Result<void> check_workload(const Place& place, const Scenario& scenario) {
+  const bool ddp = scenario.ddp.has_value();
+  const bool collectives = !scenario.collectives.empty();
+  if (ddp && collectives)
+    return place.error("one workload is expected: 'ddp' and 'collectives' exclude each other "
+                       "(an included one is removed with 'ddp: ~')");
+  if (!ddp && !collectives && scenario.traffic.empty())
+    return place.error("a workload is missing: one of 'ddp', 'collectives' and 'traffic'");
+  if ((ddp || collectives) && scenario.nccl.empty())
+    return place.error("the key 'nccl' is missing: algorithm, protocol and channels must be named, "
+                       "as this version does not have NCCL's chooser");
+  return {};
+}
+
+// Every collective's group is `world` or one of `ranks.groups`.
+Result<void> check_groups(const Place& place, const Scenario& scenario) {
+  std::vector<std::string_view> names{kWorld};
+  for (const NamedGroup& group : scenario.groups) names.push_back(group.name);
+  for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
+    const std::string& wanted = scenario.collectives[i].group;
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+    const Place list{place.node->find("collectives"), "collectives"};
+    return list.item(i).error(fmt::format("no group '{}' in ranks.groups{} (groups: {})",
+                                          printable(wanted, 60), sim::did_you_mean(wanted, names),
+                                          fmt::join(names, ", ")));
+  }
+  return {};
+}
+
+// The profile's file, then the scenario's own values over it.
+Result<void> read_parameters(MapReader& reader, bool read_files, Scenario& out) {
+  const std::optional<Place> named = reader.find("profile");
+  const std::optional<Place> overrides = reader.find("parameters");
+  if (named) {
+    RAILYARD_TRY(decode(*named, out.profile));
+  } else {
+    const auto machine = topologies::find_machine(out.cluster.machine);
+    if (!machine.ok()) return at(reader.place(), machine.error());
+    out.profile = machine.value().profile;
+  }
+  if (read_files) {
+    const Place place = named ? *named : reader.place();
+    RAILYARD_ASSIGN(const std::string path, find_profile(place, out.profile));
+    auto profile = read_profile(path);
+    if (!profile.ok() && profile.error().code == sim::ErrorCode::io)
+      return at(place, profile.error());
+    if (!profile.ok()) return profile.error();
+    out.parameters = std::move(profile.value().parameters);
+    out.inputs.push_back(std::move(profile.value().file));
+  }
+  return overrides ? override_parameters(*overrides, read_files, out.parameters) : Result<void>();
+}
+
+void read_identity(MapReader& reader, const std::string& file, Scenario& out) {
+  out.name = fs::path(file).stem().string();
+  reader.optional("name", out.name);
+  reader.optional("description", out.description);
+  reader.optional("seed", out.seed);
+}
+
+void read_blocks(MapReader& reader, Scenario& out) {
+  reader.required("cluster", out.cluster);
+  if (const auto ranks = reader.find("ranks"))
+    reader.take(decode_ranks(*ranks, out.ranks, out.groups));
+  if (const auto nccl = reader.find("nccl")) reader.take(decode_nccl(*nccl, out.nccl));
+  reader.optional("collectives", out.collectives);
+  DdpSpec ddp;
+  if (reader.optional("ddp", ddp)) out.ddp = std::move(ddp);
+  reader.optional("traffic", out.traffic);
+  reader.optional("engine", out.engine);
+  Exploration explore;
+  explore.objective = out.ddp ? Objective::step_time : Objective::time;
+  if (reader.optional("explore", explore)) out.explore = std::move(explore);
+}
+
+Result<Scenario> finish(Result<Document> read, const ReadOptions& options) {
+  if (!read.ok()) return read.error();
+  auto document = std::make_shared<Document>(std::move(read).value());
+  for (const std::string& set : options.sets) RAILYARD_TRY(apply_set(document->root, set));
+  RAILYARD_ASSIGN(Scenario scenario, decode_scenario(std::move(document), options.read_files));
+  if (scenario.explore) RAILYARD_TRY(check_axes(scenario));
+  return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> decode_scenario(std::shared_ptr<const Document> document, bool read_files) {
+  Scenario out;
+  MapReader reader(top(*document));
+  std::int64_t version = 0;
+  reader.required("railyard", version, kSchemaVersion, kSchemaVersion);
+  read_identity(reader, document->name, out);
+  read_blocks(reader, out);
+  // Keys of the last block must be known to the reader before it names unknown ones.
+  reader.find("profile");
+  reader.find("parameters");
+  RAILYARD_TRY(reader.finish());
+  RAILYARD_TRY(check_workload(reader.place(), out));
+  RAILYARD_TRY(check_groups(reader.place(), out));
+  out.inputs = document->files;
+  RAILYARD_TRY(read_parameters(reader, read_files, out));
+  out.document = std::move(document);
+  out.read_files = read_files;
+  return out;
+}
+
+Result<Scenario> read_scenario(const std::string& path, const ReadOptions& options) {
+  return finish(load_document(path, {.includes = options.read_files}), options);
+}
+
+Result<Scenario> scenario_from_text(std::string_view text, const std::string& name,
+                                    const ReadOptions& options) {
+  return finish(document_from_text(text, name, {.includes = options.read_files}), options);
+}
+
+std::string resolved_yaml(const Scenario& scenario) {
+  Node root = scenario.document->root;
+  Node profile;
+  profile.kind = Node::Kind::scalar;
+  profile.scalar = scenario.profile;
+  // A path must still lead there when the text is saved elsewhere.
+  if (const Node* written = root.find("profile"); written != nullptr && scenario.read_files) {
+    const auto path = find_profile({written, "profile"}, scenario.profile);
+    const bool is_path = scenario.profile.find('/') != std::string::npos ||
+                         scenario.profile.ends_with(".yaml");
+    std::error_code failed;
+    if (is_path && path.ok()) profile.scalar = fs::absolute(path.value(), failed).string();
+  }
+  const auto set = set_value(root, "profile", std::move(profile), {});
+  RAILYARD_CHECK(set.ok(), "a scenario's root is a map");
+  return to_yaml(root);
+}
+
+}  // namespace railyard::scenarios

@@ -1,0 +1,35 @@
+// The decode functions of a scenario's blocks, for scenario.cpp. Each returns the first error of its
+// block, placed in the file.
+#pragma once
+
+#include "scenarios/decode.h"
+#include "scenarios/scenario.h"
+
+namespace railyard::scenarios {
+
+// decode_cluster.cpp
+Result<void> decode(const Place& place, topologies::ClusterSpec& out);
+Result<void> decode(const Place& place, topologies::FabricSpec& out);
+Result<void> decode_ranks(const Place& place, topologies::PlacementSpec& out,
+                          std::vector<NamedGroup>& groups);
+
+// decode_communication.cpp
+Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& out);
+Result<void> decode(const Place& place, CollectiveRun& out);
+Result<void> decode(const Place& place, Traffic& out);
+Result<void> decode(const Place& place, EngineOptions& out);
+
+// decode_ddp.cpp
+Result<void> decode(const Place& place, DdpSpec& out);
+Result<void> decode(const Place& place, models::NetworkSpec& out);
+Result<void> decode(const Place& place, models::Parameter& out);
+
+// explore.cpp
+Result<void> decode(const Place& place, Exploration& out);
+// Every value of every axis, put into the scenario alone, must give a scenario that can be read.
+Result<void> check_axes(const Scenario& scenario);
+
+// scenario.cpp: a document whose includes and sets are applied.
+Result<Scenario> decode_scenario(std::shared_ptr<const Document> document, bool read_files);
+
+}  // namespace railyard::scenarios

@@ -1,0 +1,27 @@
+#include "sim/collective.h"
+
+namespace railyard::sim {
+
+Bytes nccl_tests_size(Collective collective, Bytes size, std::size_t ranks) {
+  const bool per_rank =
+      collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  return per_rank ? size * static_cast<std::int64_t>(ranks) : size;
+}
+
+double bus_bandwidth_factor(Collective collective, std::size_t ranks) {
+  const double n = static_cast<double>(ranks);
+  switch (collective) {
+    case Collective::all_reduce:
+      return 2 * (n - 1) / n;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+      return (n - 1) / n;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return 1;
+  }
+  RAILYARD_CHECK(false, "unknown collective");
+}
+
+}  // namespace railyard::sim

@@ -1,0 +1,113 @@
+// What is asked for: collectives, groups of ranks, channels; and the two interfaces through which
+// a run turns a call into a schedule and a cost. algorithms/ implements CollectiveSource, models/
+// implements CostModel (sim/cost.h), scenarios/ binds them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/enum_table.h"
+#include "sim/ids.h"
+#include "sim/units.h"
+
+namespace railyard::sim {
+
+enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
+template <>
+struct EnumTable<Collective> {
+  static constexpr std::string_view kind = "collective";
+  static constexpr std::array entries{EnumEntry{Collective::all_reduce, "AllReduce"},
+                                      EnumEntry{Collective::all_gather, "AllGather"},
+                                      EnumEntry{Collective::reduce_scatter, "ReduceScatter"},
+                                      EnumEntry{Collective::broadcast, "Broadcast"},
+                                      EnumEntry{Collective::reduce, "Reduce"},
+                                      EnumEntry{Collective::all_to_all, "AllToAll"}};
+};
+
+enum class Algorithm { ring, tree };
+template <>
+struct EnumTable<Algorithm> {
+  static constexpr std::string_view kind = "algorithm";
+  static constexpr std::array entries{EnumEntry{Algorithm::ring, "Ring"},
+                                      EnumEntry{Algorithm::tree, "Tree"}};
+};
+
+// `plain`: chunk = slice = one step and no protocol cost, for comparison with other simulators.
+enum class Protocol { ll, ll128, simple, plain };
+template <>
+struct EnumTable<Protocol> {
+  static constexpr std::string_view kind = "protocol";
+  static constexpr std::array entries{
+      EnumEntry{Protocol::ll, "LL"}, EnumEntry{Protocol::ll128, "LL128"},
+      EnumEntry{Protocol::simple, "Simple"}, EnumEntry{Protocol::plain, "plain"}};
+};
+inline constexpr std::size_t kProtocols = EnumTable<Protocol>::entries.size();
+
+// A member of a group: which rank of the job, on which GPU, in which node.
+struct Member {
+  Rank rank{};
+  DeviceId gpu{};
+  std::uint32_t node = 0;         // index into Topology::nodes
+  std::uint32_t local_index = 0;  // of the GPU in its node
+};
+using Group = std::vector<Member>;  // in group-rank order
+
+// The tree edges of one rank on one channel, as group ranks; -1 = none. NCCL allows three children.
+struct TreeEdges {
+  std::int32_t up = -1;
+  std::array<std::int32_t, 3> down{-1, -1, -1};
+};
+
+// An edge that leaves the node, and the NICs it uses on both sides.
+struct NetEdge {
+  std::uint32_t from = 0;  // group ranks
+  std::uint32_t to = 0;
+  DeviceId nic_out{};
+  DeviceId nic_in{};
+};
+
+// One channel of a communicator: everything an algorithm needs to know about who talks to whom.
+// A value passed in: where it comes from (rule, search, graph file) is not the algorithms' affair.
+struct Channel {
+  std::vector<std::uint32_t> ring;  // group ranks in ring order; ring[i] sends to ring[i + 1]
+  std::vector<TreeEdges> tree;      // by group rank
+  std::vector<NetEdge> net_edges;   // of ring and tree, both directions
+};
+using Channels = std::vector<Channel>;
+
+// One call of a collective on a group.
+struct CollectiveCall {
+  Collective collective = Collective::all_reduce;
+  // NCCL's count x element size: AllReduce, Broadcast, Reduce the whole buffer; AllGather the
+  // contribution and ReduceScatter the result of ONE rank; AllToAll what one rank sends in total.
+  Bytes size{};
+  std::int64_t element_size = 4;
+  std::uint32_t root = 0;  // group rank, for Broadcast and Reduce
+  Algorithm algorithm = Algorithm::ring;
+  Protocol protocol = Protocol::simple;
+  std::uint32_t max_channels = 0;  // 0 = all channels of the communicator
+  // Output is input (AllGather: the input is its own block of the output; ReduceScatter likewise).
+  bool in_place = false;
+};
+
+struct Schedule;  // sim/schedule.h
+
+// A communicator's collectives as schedules. Pure: equal calls give equal schedules.
+class CollectiveSource {
+ public:
+  virtual ~CollectiveSource() = default;
+  [[nodiscard]] virtual Result<std::shared_ptr<const Schedule>> schedule(
+      const CollectiveCall& call) = 0;
+  // SMs (= channels) that the call occupies on every GPU while it runs.
+  [[nodiscard]] virtual std::uint32_t sm_count(const Schedule& schedule) const = 0;
+};
+
+// nccl-tests' "size" column (AllGather, ReduceScatter: the total over ranks) and bus-bandwidth
+// factor: AllReduce 2(n-1)/n; AllGather, ReduceScatter, AllToAll (n-1)/n; Broadcast, Reduce 1.
+Bytes nccl_tests_size(Collective collective, Bytes size, std::size_t ranks);
+double bus_bandwidth_factor(Collective collective, std::size_t ranks);
+
+}  // namespace railyard::sim

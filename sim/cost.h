@@ -1,0 +1,56 @@
+// CostModel: what moving a slice costs, between two lanes and within one. models/ implements it from
+// Parameters and Topology; both engines read it, so they cannot disagree about costs.
+#pragma once
+
+#include "sim/collective.h"
+#include "sim/ids.h"
+#include "sim/schedule.h"
+#include "sim/topology.h"
+#include "sim/units.h"
+
+namespace railyard::sim {
+
+// The pipeline of one connection, per slice:
+//
+//   direct:  lane [op_overhead] -> flow over `route` capped at `cap` -> `latency` -> receiver
+//   staged:  lane [op_overhead + bytes / cap] -> send_service on the sender's proxy (serial)
+//            -> flow over `route` -> `latency` -> recv_service on the receiver's proxy -> receiver
+//
+// The lane is busy up to the first arrow's end; the rest runs behind it. A slot is free again
+// `credit_latency` after the receiver consumed the slice.
+struct ConnectionCost {
+  Route route{};
+  Bandwidth cap{};                      // wire rate that the sending lane can feed; 0 = no limit
+  std::int64_t wire_numerator = 1;    // wire bytes = ceil(payload * numerator / denominator)
+  std::int64_t wire_denominator = 1;
+  Duration latency{};
+  Duration credit_latency{};
+  bool staged = false;
+  Duration send_service{};
+  Duration recv_service{};
+  // Cut-through (LL, LL128 within the node): the receiver may start `latency` + one grain after the
+  // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
+  // forward.
+  Bytes grain{};
+};
+
+struct LaneCost {
+  Duration op_overhead{};  // per slice
+  Bandwidth local_rate{};    // of operations without a send; 0 = no limit
+};
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  // Achievable rate of a topology link.
+  [[nodiscard]] virtual Bandwidth link_capacity(const Link& link) const = 0;
+  [[nodiscard]] virtual Result<ConnectionCost> connection(const Schedule& schedule,
+                                                          const Group& group,
+                                                          ConnectionId connection) const = 0;
+  [[nodiscard]] virtual LaneCost lane(const Schedule& schedule, const Lane& lane) const = 0;
+};
+
+// Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).
+Bytes wire_bytes(const ConnectionCost& cost, Bytes payload);
+
+}  // namespace railyard::sim

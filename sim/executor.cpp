@@ -1,0 +1,311 @@
+#include "sim/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace railyard::sim {
+
+void Executor::on_event(std::uint32_t code, std::uint32_t argument) {
+  switch (code) {
+    case try_lane_code: return try_lane(argument);
+    case begin_legs_code: return begin_legs(argument);
+    case local_leg_code: return leg_done(argument);
+    case finish_slice_code: return finish_slice(argument);
+    case staged_leg_code: return leg_of_connection(argument);
+    case post_code: return post(argument);
+    case served_code: return start_wire(argument);
+    case landed_code: return landed(argument);
+    default: RAILYARD_CHECK(false, "unknown event");
+  }
+}
+
+void Executor::at(std::int64_t time, std::uint32_t code, std::uint32_t argument) {
+  queue_->schedule(Time(Duration(time)), *this, code, argument);
+}
+
+void Executor::start_rank(std::uint32_t rank) {
+  if (origin_ < 0) origin_ = now();
+  if (lanes_left_[rank] == 0) {  // nothing to do: an empty message
+    --ranks_left_;
+    if (listener_ != nullptr) listener_->on_rank_done(rank);
+    return;
+  }
+  for (std::uint32_t g = first_group_[rank]; g < first_group_[rank + 1]; ++g)
+    if (groups_[g].head) start_group(g);
+}
+
+void Executor::start_group(std::uint32_t group) {
+  const LaneGroup range = groups_[group];
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    const std::uint32_t lane = grouped_lanes_[i];
+    const Lane& description = schedule_->lanes[lane];
+    LaneState& state = lanes_[lane];
+    RAILYARD_CHECK(state.phase == Phase::idle, "a rank starts once per run");
+    state.loops = loop_count(schedule_->works[description.work]);
+    if (state.loops == 0 || schedule_->programs[description.program.index()].empty()) {
+      end_lane(lane);
+      continue;
+    }
+    enter_loop(lane);
+    // Through the queue, so that starting many ranks at one instant does not recurse.
+    state.phase = Phase::wait_time;
+    at(now(), try_lane_code, lane);
+  }
+}
+
+// The sizes of all chunks of a loop follow from two numbers; see block_region().
+void Executor::enter_loop(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  const Work& work = schedule_->works[schedule_->lanes[lane].work];
+  const Region first = block_region(work, state.loop, 0);
+  state.chunk = first.size.raw();
+  if (work.layout == Layout::rotating)
+    state.rest = std::min(work.size.raw() - work.chunk.raw() * work.blocks * state.loop,
+                          work.chunk.raw() * work.blocks);
+  state.op_index = 0;
+  state.iteration = 0;
+  enter_op(lane);
+}
+
+void Executor::enter_op(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  const Lane& description = schedule_->lanes[lane];
+  const Work& work = schedule_->works[description.work];
+  if (state.iteration == 0) {
+    state.op = &schedule_->programs[description.program.index()][state.op_index];
+    const std::int64_t blocks = work.blocks;
+    const std::int64_t block = std::int64_t{state.op->block_base} +
+                               std::int64_t{state.op->block_per_position} * description.position;
+    state.block = static_cast<std::uint32_t>(((block % blocks) + blocks) % blocks);
+    state.cut_through = false;
+    for_recv(lane, [&](std::uint32_t c) {
+      const ConnectionCost& cost = costs_->connections[c];
+      state.cut_through = state.cut_through || (cost.grain.raw() > 0 && !cost.staged);
+    });
+  } else {
+    const std::int64_t blocks = work.blocks;
+    const std::int64_t next = std::int64_t{state.block} + state.op->block_step;
+    const bool inside = next >= 0 && next < blocks;
+    state.block = static_cast<std::uint32_t>(inside ? next : ((next % blocks) + blocks) % blocks);
+  }
+  state.op_bytes = state.chunk;
+  if (work.layout == Layout::rotating) {
+    const std::int64_t begin = std::min(state.rest, state.chunk * state.block);
+    state.op_bytes = std::min(state.chunk, state.rest - begin);
+  }
+  state.even_slice = work.slices_per_chunk == 1
+                         ? state.op_bytes
+                         : slice_region(work, {Bytes{}, bytes(state.op_bytes)}, 0).size.raw();
+  state.slice = 0;
+  set_slice(lane);
+}
+
+void Executor::set_slice(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  const std::int64_t begin = std::min(state.op_bytes, state.even_slice * state.slice);
+  state.slice_bytes = std::min(state.even_slice, state.op_bytes - begin);
+}
+
+// To the next slice, operation or loop; false at the end of the lane's work.
+bool Executor::advance(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  const Lane& description = schedule_->lanes[lane];
+  if (++state.slice < schedule_->works[description.work].slices_per_chunk) {
+    set_slice(lane);
+    return true;
+  }
+  if (++state.iteration >= state.op->repeat) {
+    state.iteration = 0;
+    if (++state.op_index >= schedule_->programs[description.program.index()].size()) {
+      if (++state.loop >= state.loops) return false;
+      enter_loop(lane);
+      return true;
+    }
+  }
+  enter_op(lane);
+  return true;
+}
+
+void Executor::try_lane(std::uint32_t lane) {
+  if (ready(lane)) begin(lane);
+}
+
+// False when an incoming slice is not under way yet; else `time` becomes the latest arrival.
+bool Executor::inputs_ready(std::uint32_t lane, std::int64_t& time) {
+  bool known = true;
+  for_recv(lane, [&](std::uint32_t c) {
+    if (!known) return;
+    ConnectionState& connection = connections_[c];
+    const std::size_t index = slot(c, connection.consumed);
+    if (connection.headed > connection.consumed) {
+      time = std::max(time, head_[index]);
+    } else if (connection.sent > connection.consumed) {
+      time = std::max(time, arrival_[index]);
+    } else {
+      connection.receiver_waits = true;
+      lanes_[lane].waits_on = c;
+      known = false;
+    }
+  });
+  return known;
+}
+
+// False when a FIFO is full; else `time` becomes the latest time at which a slot is free again.
+bool Executor::slots_ready(std::uint32_t lane, std::int64_t& time) {
+  if (!credits_) return true;
+  bool known = true;
+  for_send(lane, [&](std::uint32_t c) {
+    ConnectionState& connection = connections_[c];
+    if (!known || connection.issued < fifo_) return;
+    if (connection.consumed + fifo_ > connection.issued) {
+      time = std::max(time, credit_[slot(c, connection.issued)]);
+    } else {
+      connection.sender_waits = true;
+      lanes_[lane].waits_on = c;
+      known = false;
+    }
+  });
+  return known;
+}
+
+bool Executor::ready(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  std::int64_t time = now();
+  if (!inputs_ready(lane, time)) {
+    state.phase = Phase::wait_data;
+    return false;
+  }
+  if (!slots_ready(lane, time)) {
+    state.phase = Phase::wait_credit;
+    return false;
+  }
+  if (time <= now()) return true;
+  state.phase = Phase::wait_time;
+  at(time, try_lane_code, lane);
+  return false;
+}
+
+void Executor::begin(std::uint32_t lane) {
+  lanes_[lane].phase = Phase::busy;
+  for_send(lane, [&](std::uint32_t c) {
+    const std::size_t index = slot(c, connections_[c].issued++);
+    issue_[index] = now();
+    size_[index] = lanes_[lane].slice_bytes;
+  });
+  const Duration overhead = costs_->lanes[lane].op_overhead;
+  if (overhead.count() > 0) return at(now() + overhead.count(), begin_legs_code, lane);
+  begin_legs(lane);
+}
+
+std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
+  return rate.raw() == 0 ? 0 : transfer_time(bytes(size), rate).count();
+}
+
+void Executor::begin_legs(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  const Lane& description = schedule_->lanes[lane];
+  state.pending = 1;  // ours, until all legs have begun
+  for_send(lane, [&](std::uint32_t c) {
+    const ConnectionCost& cost = costs_->connections[c];
+    ++state.pending;
+    if (cost.staged) return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
+    if (cost.grain.raw() > 0) announce_head(c);
+    network_->start(connections_[c].flow, bytes(wire(c, state.slice_bytes)));
+  });
+  if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
+    const std::int64_t time = copy_time(state.slice_bytes, costs_->lanes[lane].local_rate);
+    if (time > 0) return at(now() + time, local_leg_code, lane);
+  }
+  leg_done(lane);
+}
+
+void Executor::leg_done(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  if (--state.pending > 0) return;
+  if (state.cut_through) return settle_tails(lane);
+  finish_slice(lane);
+}
+
+// A slice that began on the heads of its inputs ends no earlier than their tails plus one grain.
+void Executor::settle_tails(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  bool known = true;
+  for_recv(lane, [&](std::uint32_t c) {
+    ConnectionState& connection = connections_[c];
+    if (!known || connection.sent > connection.consumed) return;
+    connection.receiver_waits = true;
+    state.waits_on = c;
+    known = false;
+  });
+  state.phase = known ? Phase::busy : Phase::wait_tail;
+  if (!known) return;
+
+  std::int64_t end = now();
+  const auto held_until = [&](auto&& grain_time) {
+    std::int64_t held = 0;
+    for_recv(lane, [&](std::uint32_t c) {
+      const ConnectionCost& cost = costs_->connections[c];
+      if (cost.grain.raw() == 0 || cost.staged) return;
+      const std::int64_t grain = std::min(cost.grain.raw(), state.slice_bytes);
+      held = std::max(held, arrival_[slot(c, connections_[c].consumed)] + grain_time(grain));
+    });
+    return held;
+  };
+  if (!sends_now(lane))
+    end = std::max(end, held_until([&](std::int64_t grain) { return copy_time(grain, costs_->lanes[lane].local_rate); }));
+  for_send(lane, [&](std::uint32_t c) {
+    const std::int64_t held = held_until([&](std::int64_t grain) { return leg_rate_time(c, grain); });
+    const std::int64_t leg_end = std::max(arrival_[slot(c, connections_[c].issued - 1)], held);
+    end = std::max(end, leg_end);
+    hand_over(c, leg_end);
+  });
+  if (end > now()) return at(end, finish_slice_code, lane);
+  finish_slice(lane);
+}
+
+void Executor::finish_slice(std::uint32_t lane) {
+  for_recv(lane, [&](std::uint32_t c) { give_credit(c); });
+  if (!advance(lane)) return end_lane(lane);
+  LaneState& state = lanes_[lane];
+  state.phase = Phase::wait_time;
+  // Slices that take no time would recurse without bound; they go through the queue instead.
+  if (!ready(lane)) return;
+  at(now(), try_lane_code, lane);
+}
+
+void Executor::end_lane(std::uint32_t lane) {
+  lanes_[lane].phase = Phase::done;
+  const std::uint32_t rank = schedule_->lanes[lane].rank;
+  LaneGroup& group = groups_[group_of_[lane]];
+  const bool last_of_rank = --lanes_left_[rank] == 0;
+  if (--group.left == 0 && group.more) start_group(group_of_[lane] + 1);
+  if (!last_of_rank) return;
+  --ranks_left_;
+  if (listener_ != nullptr) listener_->on_rank_done(rank);
+}
+
+std::vector<std::string> Executor::waiting_lanes(std::size_t limit) const {
+  std::vector<std::string> lines;
+  for (std::size_t l = 0; l < lanes_.size() && lines.size() < limit; ++l) {
+    const LaneState& state = lanes_[l];
+    if (state.phase == Phase::done) continue;
+    const Lane& lane = schedule_->lanes[l];
+    std::string text = fmt::format("rank {} channel {} {}: ", lane.rank, lane.channel, to_text(lane.role));
+    if (state.phase == Phase::idle) {
+      text += "not started";
+    } else if (state.phase == Phase::wait_data || state.phase == Phase::wait_tail) {
+      const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].from.index()];
+      text += fmt::format("{} waits for data of rank {}", to_text(state.op->primitive), peer.rank);
+    } else if (state.phase == Phase::wait_credit) {
+      const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].to.index()];
+      text += fmt::format("{} waits for a free slot at rank {}", to_text(state.op->primitive), peer.rank);
+    } else {
+      text += fmt::format("{} under way", to_text(state.op->primitive));
+    }
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+}  // namespace railyard::sim

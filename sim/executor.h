@@ -1,0 +1,229 @@
+// The executor: runs one schedule on the event queue and the network, lane by lane, slice by slice,
+// with FIFO credits. State is O(lanes + connections); the schedule itself is never changed.
+//
+// Per slice of an operation (see cost.h for the pipeline and longest_path.h for the same in formulas):
+//   wait for the incoming slices and the free slots -> op_overhead -> flows of the direct sends (their
+//   rates divided by the network), or a copy of known length -> credits back, data on -> next slice.
+// Lanes wait for one thing at a time and are woken by events; nothing is polled.
+//
+// A run may be started again after it ended. Its digest is a sum over messages of a hash of
+// (connection, sequence, start, arrival) with times relative to the first start, so it depends neither
+// on the order of events within an instant nor on when the collective ran.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/event_queue.h"
+#include "sim/network.h"
+#include "sim/schedule.h"
+#include "sim/schedule_costs.h"
+
+namespace railyard::sim {
+
+struct Message {
+  ConnectionId connection;
+  std::uint32_t sequence = 0;
+  Bytes payload{};
+  Time start{};    // of the sender's operation
+  Time arrival{};  // when the receiver may use all of it
+};
+
+// Observers see every message when its arrival is known. They must not change the run.
+class MessageObserver {
+ public:
+  virtual ~MessageObserver() = default;
+  virtual void on_message(const Schedule& schedule, const Message& message) = 0;
+};
+
+class RunListener {
+ public:
+  virtual ~RunListener() = default;
+  virtual void on_rank_done(std::uint32_t group_rank) = 0;  // all lanes of the rank have ended
+};
+
+class Executor final : public EventHandler, public FlowListener {
+ public:
+  struct Options {
+    bool credits = true;  // false: FIFOs without end, as simulators without flow control have it
+    MessageObserver* observer = nullptr;
+  };
+  // Network resource i must be topology link i. The schedule and costs are shared with the caller.
+  Executor(std::shared_ptr<const Schedule> schedule, std::shared_ptr<const ScheduleCosts> costs,
+           EventQueue& queue, Network& network, const Options& options);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void set_listener(RunListener* listener) { listener_ = listener; }
+
+  // The rank's kernel begins now. Each rank once per run.
+  void start_rank(std::uint32_t group_rank);
+  [[nodiscard]] bool finished() const { return ranks_left_ == 0; }
+  void reset();  // only when finished
+
+  [[nodiscard]] const Schedule& schedule() const { return *schedule_; }
+  [[nodiscard]] std::uint64_t digest() const { return digest_; }
+  [[nodiscard]] std::int64_t messages() const { return messages_; }
+  // What each unfinished lane waits for, one line each, at most `limit` lines.
+  [[nodiscard]] std::vector<std::string> waiting_lanes(std::size_t limit) const;
+
+  void on_event(std::uint32_t code, std::uint32_t argument) override;
+  void on_flow_done(std::uint32_t connection) override;
+
+ private:
+  // Event codes; the argument is a lane (the first four) or a connection.
+  enum Code : std::uint32_t {
+    try_lane_code,
+    begin_legs_code,
+    local_leg_code,
+    finish_slice_code,
+    staged_leg_code,
+    post_code,
+    served_code,
+    landed_code
+  };
+  enum class Phase : std::uint8_t {
+    idle,         // not started
+    wait_data,    // for a slice on `waits_on` that is not under way yet
+    wait_credit,  // for a slot of `waits_on`
+    wait_time,    // for a known time
+    busy,         // legs under way
+    wait_tail,    // legs done, but a cut-through input on `waits_on` has not ended
+    done
+  };
+
+  struct LaneState {
+    const Op* op = nullptr;
+    std::int64_t op_bytes = 0;     // of the current operation (one chunk)
+    std::int64_t even_slice = 0;   // every slice but the last of the operation
+    std::int64_t slice_bytes = 0;  // of the current slice
+    std::int64_t chunk = 0;        // of this loop
+    std::int64_t rest = 0;         // rotating layout: bytes of this loop
+    std::uint32_t op_index = 0;
+    std::uint32_t iteration = 0;
+    std::uint32_t block = 0;
+    std::uint32_t loop = 0;
+    std::uint32_t loops = 0;
+    std::uint32_t waits_on = 0;  // connection
+    std::uint16_t slice = 0;
+    std::uint16_t pending = 0;  // legs of the slice under way
+    Phase phase = Phase::idle;
+    bool cut_through = false;  // some input of the current operation is cut-through
+  };
+  // Lanes of one (rank, channel, batch); the next batch starts when all of them have ended.
+  struct LaneGroup {
+    std::uint32_t first = 0;  // range in grouped_lanes_
+    std::uint32_t count = 0;
+    std::uint32_t left = 0;
+    std::uint32_t rank = 0;
+    bool more = false;  // the next group is the next batch of the same rank and channel
+    bool head = false;  // starts with its rank
+  };
+  struct ConnectionState {
+    std::uint32_t issued = 0;    // slices whose operation the sender has begun
+    std::uint32_t headed = 0;    // slices whose first grain's arrival is known
+    std::uint32_t sent = 0;      // slices whose arrival is known
+    std::uint32_t consumed = 0;  // slices the receiver has finished with
+    std::uint32_t posted = 0;    // staged: slices handed to the proxy,
+    std::uint32_t served = 0;    //   served by it,
+    std::uint32_t wired = 0;     //   whose flow ended,
+    std::uint32_t landed = 0;    //   and that the receiver's proxy has
+    FlowId flow;
+    bool receiver_waits = false;
+    bool sender_waits = false;
+    bool wire_busy = false;
+  };
+
+  // executor_build.cpp: state laid out once
+  void group_lanes();
+
+  // executor.cpp: lanes
+  void start_group(std::uint32_t group);
+  void enter_loop(std::uint32_t lane);
+  void enter_op(std::uint32_t lane);
+  void set_slice(std::uint32_t lane);
+  bool advance(std::uint32_t lane);
+  void try_lane(std::uint32_t lane);
+  bool ready(std::uint32_t lane);
+  bool inputs_ready(std::uint32_t lane, std::int64_t& at);
+  bool slots_ready(std::uint32_t lane, std::int64_t& at);
+  void begin(std::uint32_t lane);
+  void begin_legs(std::uint32_t lane);
+  void leg_done(std::uint32_t lane);
+  void settle_tails(std::uint32_t lane);
+  void finish_slice(std::uint32_t lane);
+  void end_lane(std::uint32_t lane);
+  void at(std::int64_t time, std::uint32_t code, std::uint32_t argument);
+
+  // executor_connections.cpp: slices on their way
+  void leg_of_connection(std::uint32_t connection);
+  void hand_over(std::uint32_t connection, std::int64_t leg_end);
+  void deliver(std::uint32_t connection, std::int64_t arrival);
+  void announce_head(std::uint32_t connection);
+  void give_credit(std::uint32_t connection);
+  void post(std::uint32_t connection);
+  void start_wire(std::uint32_t connection);
+  void wire_done(std::uint32_t connection);
+  void landed(std::uint32_t connection);
+  void report(std::uint32_t connection, std::uint32_t sequence);
+  [[nodiscard]] std::int64_t copy_time(std::int64_t size, Bandwidth rate) const;
+  [[nodiscard]] std::int64_t leg_rate_time(std::uint32_t connection, std::int64_t payload) const;
+  [[nodiscard]] std::int64_t now() const { return queue_->now().time_since_epoch().count(); }
+  [[nodiscard]] std::size_t slot(std::uint32_t connection, std::uint32_t sequence) const {
+    return std::size_t{connection} * fifo_ + sequence % fifo_;
+  }
+  [[nodiscard]] std::int64_t wire(std::uint32_t connection, std::int64_t payload) const {
+    return wire_bytes(costs_->connections[connection], bytes(payload)).raw();
+  }
+
+  [[nodiscard]] bool receives_now(std::uint32_t lane) const { return receives(lanes_[lane].op->primitive); }
+  [[nodiscard]] bool sends_now(std::uint32_t lane) const { return sends(lanes_[lane].op->primitive); }
+  // Calls visit(connection) for the connections that the lane's current operation uses.
+  template <typename Visitor>
+  void for_recv(std::uint32_t lane, Visitor&& visit) const {
+    const Lane& l = schedule_->lanes[lane];
+    if (!receives_now(lane)) return;
+    for (std::uint32_t k = 0; k < l.recv_count; ++k)
+      if ((lanes_[lane].op->recv_slots >> k & 1U) != 0) visit(schedule_->slots[l.first_recv + k].value());
+  }
+  template <typename Visitor>
+  void for_send(std::uint32_t lane, Visitor&& visit) const {
+    const Lane& l = schedule_->lanes[lane];
+    if (!sends_now(lane)) return;
+    for (std::uint32_t k = 0; k < l.send_count; ++k)
+      if ((lanes_[lane].op->send_slots >> k & 1U) != 0) visit(schedule_->slots[l.first_send + k].value());
+  }
+
+  std::shared_ptr<const Schedule> schedule_;
+  std::shared_ptr<const ScheduleCosts> costs_;
+  EventQueue* queue_;
+  Network* network_;
+  RunListener* listener_ = nullptr;
+  MessageObserver* observer_;
+  bool credits_;
+  std::uint32_t fifo_ = 8;
+
+  std::vector<LaneState> lanes_;
+  std::vector<ConnectionState> connections_;
+  // [connection][sequence mod fifo]:
+  std::vector<std::int64_t> arrival_;  // all of the slice is there (first: its leg's end at the sender)
+  std::vector<std::int64_t> head_;     // its first grain is there; only of cut-through connections
+  std::vector<std::int64_t> credit_;   // its slot is free again
+  std::vector<std::int64_t> issue_;    // start of the sender's operation
+  std::vector<std::int64_t> size_;     // payload
+  std::vector<Bandwidth> solo_;        // by connection: solo_rate()
+  std::vector<std::uint32_t> grouped_lanes_;
+  std::vector<LaneGroup> groups_;           // sorted by (rank, channel, batch)
+  std::vector<std::uint32_t> group_of_;     // by lane
+  std::vector<std::uint32_t> first_group_;  // by rank, one more at the end
+  std::vector<std::uint32_t> lanes_left_;   // by rank
+  std::vector<std::int64_t> send_proxy_free_;  // by rank
+  std::vector<std::int64_t> recv_proxy_free_;  // by rank
+  std::uint32_t ranks_left_ = 0;
+  std::int64_t origin_ = -1;  // first start
+  std::uint64_t digest_ = 0;
+  std::int64_t messages_ = 0;
+};
+
+}  // namespace railyard::sim

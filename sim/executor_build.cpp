@@ -1,0 +1,110 @@
+// Lays out the state of a run: flows, FIFO rings, lanes grouped by batch.
+#include <algorithm>
+#include <tuple>
+
+#include "sim/executor.h"
+
+namespace railyard::sim {
+
+Executor::Executor(std::shared_ptr<const Schedule> schedule, std::shared_ptr<const ScheduleCosts> costs,
+                   EventQueue& queue, Network& network, const Options& options)
+    : schedule_(std::move(schedule)),
+      costs_(std::move(costs)),
+      queue_(&queue),
+      network_(&network),
+      observer_(options.observer),
+      credits_(options.credits),
+      fifo_(schedule_->fifo_slices) {
+  const std::size_t count = schedule_->connections.size();
+  RAILYARD_CHECK(costs_->connections.size() == count, "costs of another schedule");
+  RAILYARD_CHECK(costs_->lanes.size() == schedule_->lanes.size(), "costs of another schedule");
+  connections_.resize(count);
+  solo_.resize(count);
+  std::vector<ResourceUse> uses;
+  for (std::size_t c = 0; c < count; ++c) {
+    const ConnectionCost& cost = costs_->connections[c];
+    uses.clear();
+    Bandwidth solo = cost.staged ? Bandwidth{} : cost.cap;
+    for (const LinkId link : cost.route) {
+      uses.push_back({ResourceId(link.value()), 1});
+      const Bandwidth capacity = network.capacity(uses.back().resource);
+      solo = solo.raw() == 0 ? capacity : std::min(solo, capacity);
+    }
+    solo_[c] = solo;
+    connections_[c].flow = network.add_flow({.uses = uses,
+                                             .cap = cost.staged ? Bandwidth{} : cost.cap,
+                                             .listener = this,
+                                             .tag = static_cast<std::uint32_t>(c)});
+  }
+  // Without credits a sender may run ahead without bound; the rings then hold what can be in flight:
+  // all slices of the connection.
+  if (!credits_) {
+    std::vector<std::int64_t> slices(count, 0);
+    for (const Lane& lane : schedule_->lanes) {
+      const Work& work = schedule_->works[lane.work];
+      for (const Op& op : schedule_->programs[lane.program.index()])
+        for (std::uint32_t k = 0; k < lane.send_count && sends(op.primitive); ++k)
+          if ((op.send_slots >> k & 1U) != 0)
+            slices[schedule_->slots[lane.first_send + k].index()] +=
+                std::int64_t{op.repeat} * work.slices_per_chunk * loop_count(work);
+    }
+    for (const std::int64_t each : slices) fifo_ = std::max(fifo_, static_cast<std::uint32_t>(each));
+  }
+  arrival_.resize(count * fifo_);
+  head_.resize(count * fifo_);
+  credit_.resize(count * fifo_);
+  issue_.resize(count * fifo_);
+  size_.resize(count * fifo_);
+  lanes_.resize(schedule_->lanes.size());
+  send_proxy_free_.assign(schedule_->ranks, 0);
+  recv_proxy_free_.assign(schedule_->ranks, 0);
+  group_lanes();
+  ranks_left_ = 0;
+  reset();
+}
+
+void Executor::group_lanes() {
+  const std::vector<Lane>& lanes = schedule_->lanes;
+  const auto key = [&](std::uint32_t l) { return std::tuple(lanes[l].rank, lanes[l].channel, lanes[l].batch); };
+  grouped_lanes_.resize(lanes.size());
+  for (std::size_t l = 0; l < lanes.size(); ++l) grouped_lanes_[l] = static_cast<std::uint32_t>(l);
+  std::ranges::stable_sort(grouped_lanes_, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+
+  group_of_.resize(lanes.size());
+  first_group_.assign(schedule_->ranks + 1, 0);
+  for (std::uint32_t i = 0; i < grouped_lanes_.size(); ++i) {
+    const std::uint32_t l = grouped_lanes_[i];
+    const bool same = i > 0 && key(grouped_lanes_[i - 1]) == key(l);
+    if (!same) {
+      const bool chained = i > 0 && lanes[grouped_lanes_[i - 1]].rank == lanes[l].rank &&
+                           lanes[grouped_lanes_[i - 1]].channel == lanes[l].channel;
+      if (chained) groups_.back().more = true;
+      groups_.push_back({.first = i, .rank = lanes[l].rank, .head = !chained});
+      ++first_group_[lanes[l].rank + 1];
+    }
+    ++groups_.back().count;
+    group_of_[l] = static_cast<std::uint32_t>(groups_.size() - 1);
+  }
+  for (std::uint32_t r = 0; r < schedule_->ranks; ++r) first_group_[r + 1] += first_group_[r];
+}
+
+void Executor::reset() {
+  RAILYARD_CHECK(ranks_left_ == 0, "the run is under way");
+  for (ConnectionState& connection : connections_) {
+    const FlowId flow = connection.flow;
+    connection = ConnectionState{};
+    connection.flow = flow;
+  }
+  std::ranges::fill(lanes_, LaneState{});
+  lanes_left_.assign(schedule_->ranks, 0);
+  for (LaneGroup& group : groups_) {
+    group.left = group.count;
+    lanes_left_[group.rank] += group.count;
+  }
+  ranks_left_ = schedule_->ranks;
+  origin_ = -1;
+  digest_ = 0;
+  messages_ = 0;
+}
+
+}  // namespace railyard::sim

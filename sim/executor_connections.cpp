@@ -1,0 +1,135 @@
+// Slices on their way between two lanes: flows, proxies, arrivals and credits.
+#include <algorithm>
+
+#include "sim/executor.h"
+
+namespace railyard::sim {
+namespace {
+
+// A well-mixed 64-bit hash (splitmix64's finaliser).
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+// Time of `payload` on a connection's leg when nothing is shared.
+std::int64_t Executor::leg_rate_time(std::uint32_t c, std::int64_t payload) const {
+  const ConnectionCost& cost = costs_->connections[c];
+  return copy_time(wire(c, payload), cost.staged ? cost.cap : solo_[c]);
+}
+
+void Executor::on_flow_done(std::uint32_t c) {
+  if (costs_->connections[c].staged) return wire_done(c);
+  leg_of_connection(c);
+}
+
+// The leg of the sender's operation on this connection has ended.
+void Executor::leg_of_connection(std::uint32_t c) {
+  const std::uint32_t lane = schedule_->connections[c].from.value();
+  if (lanes_[lane].cut_through)
+    arrival_[slot(c, connections_[c].issued - 1)] = now();  // handed over when the input's tail is known
+  else
+    hand_over(c, now());
+  leg_done(lane);
+}
+
+void Executor::hand_over(std::uint32_t c, std::int64_t leg_end) {
+  const ConnectionCost& cost = costs_->connections[c];
+  if (!cost.staged) return deliver(c, leg_end + cost.latency.count());
+  if (leg_end > now()) return at(leg_end, post_code, c);
+  post(c);
+}
+
+// The arrival of the next slice is known.
+void Executor::deliver(std::uint32_t c, std::int64_t arrival) {
+  ConnectionState& connection = connections_[c];
+  const std::uint32_t sequence = connection.sent++;
+  arrival_[slot(c, sequence)] = arrival;
+  report(c, sequence);
+  if (!connection.receiver_waits) return;
+  connection.receiver_waits = false;
+  const std::uint32_t receiver = schedule_->connections[c].to.value();
+  LaneState& state = lanes_[receiver];
+  if (state.phase == Phase::wait_tail) return settle_tails(receiver);
+  state.phase = Phase::wait_time;
+  at(arrival, try_lane_code, receiver);
+}
+
+void Executor::announce_head(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  const ConnectionCost& cost = costs_->connections[c];
+  const std::int64_t payload = size_[slot(c, connection.issued - 1)];
+  const std::int64_t grain = leg_rate_time(c, std::min(cost.grain.raw(), payload));
+  const std::int64_t head = now() + grain + cost.latency.count();
+  head_[slot(c, connection.headed++)] = head;
+  if (!connection.receiver_waits) return;
+  connection.receiver_waits = false;
+  const std::uint32_t receiver = schedule_->connections[c].to.value();
+  lanes_[receiver].phase = Phase::wait_time;
+  at(head, try_lane_code, receiver);
+}
+
+void Executor::give_credit(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  const std::int64_t free = now() + costs_->connections[c].credit_latency.count();
+  credit_[slot(c, connection.consumed++)] = free;
+  if (!connection.sender_waits) return;
+  connection.sender_waits = false;
+  const std::uint32_t sender = schedule_->connections[c].from.value();
+  lanes_[sender].phase = Phase::wait_time;
+  at(free, try_lane_code, sender);
+}
+
+// Staged: the slice lies in the FIFO; the sender's proxy serves its connections in order of arrival.
+void Executor::post(std::uint32_t c) {
+  ++connections_[c].posted;
+  const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].from.index()].rank;
+  std::int64_t& free = send_proxy_free_[rank];
+  free = std::max(free, now()) + costs_->connections[c].send_service.count();
+  if (free > now()) return at(free, served_code, c);
+  start_wire(c);
+}
+
+void Executor::start_wire(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  ++connection.served;
+  if (connection.wire_busy) return;  // wire_done() goes on with it
+  connection.wire_busy = true;
+  network_->start(connection.flow, bytes(wire(c, size_[slot(c, connection.wired)])));
+}
+
+void Executor::wire_done(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  ++connection.wired;
+  connection.wire_busy = connection.served > connection.wired;
+  if (connection.wire_busy) network_->start(connection.flow, bytes(wire(c, size_[slot(c, connection.wired)])));
+  const ConnectionCost& cost = costs_->connections[c];
+  if (cost.recv_service.count() == 0) return deliver(c, now() + cost.latency.count());
+  if (cost.latency.count() == 0) return landed(c);
+  at(now() + cost.latency.count(), landed_code, c);
+}
+
+void Executor::landed(std::uint32_t c) {
+  ++connections_[c].landed;
+  const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
+  std::int64_t& free = recv_proxy_free_[rank];
+  free = std::max(free, now()) + costs_->connections[c].recv_service.count();
+  deliver(c, free);
+}
+
+void Executor::report(std::uint32_t c, std::uint32_t sequence) {
+  const std::size_t index = slot(c, sequence);
+  const std::uint64_t multiplicity = schedule_->lanes[schedule_->connections[c].from.index()].multiplicity;
+  const auto start = static_cast<std::uint64_t>(issue_[index] - origin_);
+  const auto end = static_cast<std::uint64_t>(arrival_[index] - origin_);
+  digest_ += mix((std::uint64_t{c} << 32 | sequence) ^ mix(start ^ mix(end)));
+  messages_ += static_cast<std::int64_t>(multiplicity);
+  if (observer_ == nullptr) return;
+  observer_->on_message(*schedule_, {ConnectionId(c), sequence, bytes(size_[index]),
+                                     Time(Duration(issue_[index])), Time(Duration(arrival_[index]))});
+}
+
+}  // namespace railyard::sim

@@ -1,0 +1,269 @@
+#include "sim/longest_path.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/untimed_run.h"
+
+namespace railyard::sim {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+using NodeId = std::uint32_t;
+
+// An event: the latest of what its edges give; `pred` is the first edge that gave that.
+struct Node {
+  Duration time = Duration::min();
+  NodeId pred = kNone;
+  PathPart part = PathPart::rank_start;
+  PathReason why = PathReason::rank_start;
+  bool names_op = false;  // a step of the critical path: an operation's start, or its end by a tail
+  LaneId lane;
+  std::uint32_t op = 0;
+};
+
+struct Edge {
+  NodeId from = kNone;
+  Duration weight{};
+  PathPart part = PathPart::latency;
+  PathReason why = PathReason::lane_order;
+};
+
+// One outgoing connection of an operation, or its local leg (cost is null).
+struct Leg {
+  const ConnectionCost* cost = nullptr;
+  Bandwidth rate;  // 0 = no limit
+  PathPart part = PathPart::copy;
+
+  [[nodiscard]] Duration time(Bytes payload) const {
+    if (rate.raw() == 0) return {};
+    return transfer_time(cost == nullptr ? payload : wire_bytes(*cost, payload), rate);
+  }
+};
+
+// What has happened on a connection, by slice.
+struct Fifo {
+  std::vector<NodeId> data, tail, consumed;  // consumed: end of the receiver's operation
+  NodeId posted = kNone, wired = kNone;      // of the last slice, staged connections only
+};
+
+class PathBuilder {
+ public:
+  PathBuilder(const Expansion& expansion, const std::vector<ConnectionCost>& connections,
+              const std::vector<LaneCost>& lanes, const std::vector<Bandwidth>& link_capacity,
+              const std::vector<Duration>& rank_start)
+      : expansion_(expansion),
+        before_(lanes_before(expansion)),
+        costs_(connections),
+        lane_costs_(lanes),
+        capacity_(link_capacity),
+        fifos_(connections.size()),
+        rank_start_(rank_start) {
+    if (rank_start_.empty()) rank_start_.resize(expansion.ranks);
+    for (const ExpandedLane& lane : expansion.lanes) {
+      Node node;
+      node.time = rank_start_[lane.rank];
+      lane_end_.push_back(add(node));
+    }
+    result_.link_payload.resize(link_capacity.size());
+  }
+
+  LongestPathResult run() {
+    UntimedRun untimed(expansion_);
+    const bool ended = untimed.run([this](LaneId lane, std::uint32_t op) { execute(lane, op); });
+    RAILYARD_CHECK(ended, "validate() the schedule before its longest path");
+    result_.rank_end = rank_start_;
+    for (std::size_t lane = 0; lane < lane_end_.size(); ++lane) {
+      const Duration end = nodes_[lane_end_[lane]].time;
+      result_.lane_end.push_back(end);
+      Duration& rank_end = result_.rank_end[expansion_.lanes[lane].rank];
+      rank_end = std::max(rank_end, end);
+    }
+    if (!result_.rank_end.empty()) result_.end = *std::ranges::max_element(result_.rank_end);
+    trace_critical_path();
+    return std::move(result_);
+  }
+
+ private:
+  NodeId add(const Node& node) {
+    nodes_.push_back(node);
+    return static_cast<NodeId>(nodes_.size() - 1);
+  }
+  NodeId after(const Edge& edge) {
+    const NodeId node = add({});
+    relax(node, edge);
+    return node;
+  }
+  // An edge from nothing is none.
+  void relax(NodeId node, const Edge& edge) {
+    if (edge.from == kNone) return;
+    const Duration time = nodes_[edge.from].time + edge.weight;
+    if (time <= nodes_[node].time) return;
+    nodes_[node].time = time;
+    nodes_[node].pred = edge.from;
+    nodes_[node].part = edge.part;
+    nodes_[node].why = edge.why;
+  }
+
+  [[nodiscard]] Bandwidth route_rate(const ConnectionCost& cost) const {
+    Bandwidth rate = cost.staged ? Bandwidth{} : cost.cap;
+    for (const LinkId link : cost.route)
+      rate = rate.raw() == 0 ? capacity_[link.index()] : std::min(rate, capacity_[link.index()]);
+    return rate;
+  }
+
+  void execute(LaneId lane, std::uint32_t index) {
+    const SliceOp& op = expansion_.lanes[lane.index()].ops[index];
+    const LaneCost& lane_cost = lane_costs_[lane.index()];
+    const NodeId start = add_start(lane, index, op);
+    const NodeId begin = after({start, lane_cost.op_overhead, PathPart::op_overhead});
+    const NodeId end = add({});
+    if (op.send.empty()) {
+      const Leg local{nullptr, lane_cost.local_rate, PathPart::copy};
+      relax(end, {add_leg(begin, local, lane, index), {}, PathPart::copy});
+    }
+    for (const MessageRef& ref : op.send) {
+      const ConnectionCost& cost = costs_[ref.connection.index()];
+      const Leg leg = cost.staged ? Leg{&cost, cost.cap, PathPart::copy}
+                                  : Leg{&cost, route_rate(cost), PathPart::wire};
+      const NodeId leg_end = add_leg(begin, leg, lane, index);
+      relax(end, {leg_end, {}, leg.part});
+      if (cost.staged)
+        send_staged(ref.connection, op.size, leg_end);
+      else
+        send_direct(ref.connection, op.size, begin, leg_end);
+    }
+    for (const MessageRef& ref : op.recv) fifos_[ref.connection.index()].consumed.push_back(end);
+    lane_end_[lane.index()] = end;
+  }
+
+  NodeId add_start(LaneId lane, std::uint32_t index, const SliceOp& op) {
+    Node node;
+    node.names_op = true;
+    node.lane = lane;
+    node.op = index;
+    const NodeId start = add(node);
+    const PathReason before = index == 0 ? PathReason::rank_start : PathReason::lane_order;
+    relax(start, {lane_end_[lane.index()], {}, PathPart::rank_start, before});
+    if (index == 0)
+      for (const LaneId earlier : before_[lane.index()])
+        relax(start, {lane_end_[earlier.index()], {}, PathPart::rank_start, PathReason::batch});
+    for (const MessageRef& ref : op.recv)
+      relax(start, {fifos_[ref.connection.index()].data[ref.sequence],
+                    {},
+                    PathPart::latency,
+                    PathReason::data});
+    for (const MessageRef& ref : op.send) {
+      if (ref.sequence < expansion_.fifo_slices) continue;
+      const std::size_t c = ref.connection.index();
+      const NodeId freed = fifos_[c].consumed[ref.sequence - expansion_.fifo_slices];
+      relax(start, {freed, costs_[c].credit_latency, PathPart::credit, PathReason::credit});
+    }
+    return start;
+  }
+
+  NodeId add_leg(NodeId begin, const Leg& leg, LaneId lane, std::uint32_t index) {
+    const SliceOp& op = expansion_.lanes[lane.index()].ops[index];
+    const NodeId end = after({begin, leg.time(op.size), leg.part});
+    for (const MessageRef& ref : op.recv) {
+      const ConnectionCost& input = costs_[ref.connection.index()];
+      if (input.staged || input.grain.raw() == 0) continue;
+      const NodeId tail = fifos_[ref.connection.index()].tail[ref.sequence];
+      relax(end, {tail, leg.time(std::min(input.grain, op.size)), leg.part, PathReason::data_tail});
+    }
+    if (nodes_[end].why == PathReason::data_tail) {
+      nodes_[end].names_op = true;
+      nodes_[end].lane = lane;
+      nodes_[end].op = index;
+    }
+    return end;
+  }
+
+  void send_direct(ConnectionId connection, Bytes size, NodeId begin, NodeId leg_end) {
+    const ConnectionCost& cost = costs_[connection.index()];
+    Fifo& fifo = fifos_[connection.index()];
+    const NodeId tail = after({leg_end, cost.latency, PathPart::latency});
+    fifo.tail.push_back(tail);
+    if (cost.grain.raw() > 0) {
+      const Leg leg{&cost, route_rate(cost), PathPart::wire};
+      const NodeId first = after({begin, leg.time(std::min(cost.grain, size)), leg.part});
+      fifo.data.push_back(after({first, cost.latency, PathPart::latency}));
+    } else {
+      fifo.data.push_back(tail);
+    }
+    account(cost, size);
+  }
+
+  void send_staged(ConnectionId connection, Bytes size, NodeId leg_end) {
+    const ConnectionCost& cost = costs_[connection.index()];
+    Fifo& fifo = fifos_[connection.index()];
+    const Leg wire{&cost, route_rate(cost), PathPart::wire};
+    const NodeId posted = after({leg_end, cost.send_service, PathPart::proxy});
+    relax(posted, {fifo.posted, cost.send_service, PathPart::proxy});
+    const NodeId wired = after({posted, wire.time(size), PathPart::wire});
+    relax(wired, {fifo.wired, wire.time(size), PathPart::wire});
+    const NodeId arrived = after({wired, cost.latency, PathPart::latency});
+    const NodeId tail = after({arrived, cost.recv_service, PathPart::proxy});
+    if (!fifo.tail.empty()) relax(tail, {fifo.tail.back(), cost.recv_service, PathPart::proxy});
+    fifo.posted = posted;
+    fifo.wired = wired;
+    fifo.tail.push_back(tail);
+    fifo.data.push_back(tail);
+    account(cost, size);
+  }
+
+  void account(const ConnectionCost& cost, Bytes size) {
+    ++result_.messages;
+    for (const LinkId link : cost.route) result_.link_payload[link.index()] += size;
+  }
+
+  // Backwards from the lane that ends last (the first such), then turned round.
+  void trace_critical_path() {
+    NodeId at = kNone;
+    for (const NodeId end : lane_end_)
+      if (nodes_[end].time == result_.end && at == kNone) at = end;
+    if (at == kNone) {  // a rank without lanes starts last
+      part(PathPart::rank_start) += result_.end;
+      return;
+    }
+    for (; nodes_[at].pred != kNone; at = nodes_[at].pred) {
+      const Node& node = nodes_[at];
+      const Duration before = nodes_[node.pred].time;
+      part(node.part) += node.time - before;
+      if (!node.names_op) continue;
+      const Duration time = node.why == PathReason::data_tail ? before : node.time;
+      result_.critical_path.push_back({node.lane, node.op, node.why, time});
+    }
+    part(PathPart::rank_start) += nodes_[at].time;
+    std::ranges::reverse(result_.critical_path);
+  }
+  Duration& part(PathPart part) { return result_.parts[static_cast<std::size_t>(part)]; }
+
+  const Expansion& expansion_;
+  const std::vector<std::vector<LaneId>> before_;  // by lane: of the next batch below
+  const std::vector<ConnectionCost>& costs_;
+  const std::vector<LaneCost>& lane_costs_;
+  const std::vector<Bandwidth>& capacity_;
+  std::vector<Fifo> fifos_;  // by connection
+  std::vector<Duration> rank_start_;
+  std::vector<Node> nodes_;
+  std::vector<NodeId> lane_end_;  // by lane, so far
+  LongestPathResult result_;
+};
+
+}  // namespace
+
+LongestPathResult longest_path(const Schedule& schedule,
+                               const std::vector<ConnectionCost>& connections,
+                               const std::vector<LaneCost>& lanes,
+                               const std::vector<Bandwidth>& link_capacity,
+                               const std::vector<Duration>& rank_start) {
+  RAILYARD_CHECK(connections.size() == schedule.connections.size(), "one cost per connection");
+  RAILYARD_CHECK(lanes.size() == schedule.lanes.size(), "one cost per lane");
+  RAILYARD_CHECK(rank_start.empty() || rank_start.size() == schedule.ranks, "one start per rank");
+  const Expansion expansion = expand(schedule);
+  return PathBuilder(expansion, connections, lanes, link_capacity, rank_start).run();
+}
+
+}  // namespace railyard::sim

@@ -1,0 +1,154 @@
+// Parameters: what a link, a protocol, a GPU and a host cost on one platform. A *profile* file holds
+// one set; calibration writes the same format. Every number has an origin (scenario, profile, class,
+// datasheet) kept beside it, so that a result can say where it came from.
+//
+// Validity: one profile serves all sizes, collectives, algorithms and scales of its platform.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/collective.h"
+#include "sim/field_table.h"
+#include "sim/topology.h"
+#include "sim/units.h"
+
+namespace railyard::sim {
+
+struct FlopsRate {
+  double per_second = 0;
+  friend auto operator<=>(const FlopsRate&, const FlopsRate&) = default;
+};
+
+// Of one link class. Achievable rate = line rate x efficiency.
+struct LinkParameters {
+  double efficiency = 1.0;
+  Duration latency{};  // of one link of this class, switch traversal included
+};
+template <>
+struct FieldTable<LinkParameters> {
+  static constexpr std::tuple fields{
+      Field{"efficiency", &LinkParameters::efficiency, "achievable share of the line rate, 0..1"},
+      Field{"latency", &LinkParameters::latency, "of one link, the switch behind it included"}};
+};
+
+// Of one protocol (LL, LL128, Simple, plain), for a CTA (= channel).
+struct ProtocolParameters {
+  Bandwidth channel_rate{};     // payload one channel copies to a peer; 0 = unlimited
+  Bandwidth local_rate{};       // payload one channel copies or reduces locally; 0 = unlimited
+  Duration op_overhead{};     // fixed cost of moving one slice (barrier, fence, pointers)
+  Duration hop_latency{};     // flag or tail visible at a peer over NVLink or PCIe
+  Duration net_hop_latency{}; // the same over the network, wire latency not included
+  double wire_efficiency = 1; // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
+};
+template <>
+struct FieldTable<ProtocolParameters> {
+  static constexpr std::tuple fields{
+      Field{"channel_rate", &ProtocolParameters::channel_rate, "payload rate of one channel to a peer"},
+      Field{"local_rate", &ProtocolParameters::local_rate, "rate of one channel's local copy or reduction"},
+      Field{"op_overhead", &ProtocolParameters::op_overhead, "fixed cost of moving one slice"},
+      Field{"hop_latency", &ProtocolParameters::hop_latency, "until a peer in the node sees a slice"},
+      Field{"net_hop_latency", &ProtocolParameters::net_hop_latency, "the same across the network"},
+      Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
+            "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"}};
+};
+
+// The network path of NCCL: one proxy thread per rank, NIC, flush.
+struct NetworkParameters {
+  Duration proxy_send{};  // proxy's time per message sent (serial per rank)
+  Duration proxy_recv{};  // proxy's time per message received (serial per rank)
+  Duration flush{};       // after a receive into GPU memory, before Hopper
+};
+template <>
+struct FieldTable<NetworkParameters> {
+  static constexpr std::tuple fields{
+      Field{"proxy_send", &NetworkParameters::proxy_send, "proxy thread's time per message sent"},
+      Field{"proxy_recv", &NetworkParameters::proxy_recv, "proxy thread's time per message received"},
+      Field{"flush", &NetworkParameters::flush, "flush after a GPUDirect receive (pre-Hopper)"}};
+};
+
+// Peak rates are dense, as in the datasheet; efficiencies are what kernels reach of them.
+struct GpuParameters {
+  int sms = 0;
+  FlopsRate peak_fp32{};
+  FlopsRate peak_tf32{};  // 0 where the GPU has none: fp32 is used
+  FlopsRate peak_fp16{};  // fp16 and bf16
+  Bandwidth hbm_bandwidth{};
+  Bytes hbm_capacity{};
+  double gemm_efficiency = 0.6;    // of the peak, matrix products
+  double conv_efficiency = 0.4;    // of the peak, convolutions
+  double memory_efficiency = 0.8;  // of hbm_bandwidth, bandwidth-bound kernels
+  Duration kernel_gap{};           // between dependent kernels of a stream
+  double comm_hbm_factor = 2.5;    // HBM bytes a collective moves per payload byte on the wire
+};
+template <>
+struct FieldTable<GpuParameters> {
+  static constexpr std::tuple fields{
+      Field{"sms", &GpuParameters::sms, "streaming multiprocessors"},
+      Field{"peak_fp32", &GpuParameters::peak_fp32, "dense FP32 peak"},
+      Field{"peak_tf32", &GpuParameters::peak_tf32, "dense TF32 peak, 0 if there is none"},
+      Field{"peak_fp16", &GpuParameters::peak_fp16, "dense FP16/BF16 tensor peak"},
+      Field{"hbm_bandwidth", &GpuParameters::hbm_bandwidth, "memory bandwidth"},
+      Field{"hbm_capacity", &GpuParameters::hbm_capacity, "memory size"},
+      Field{"gemm_efficiency", &GpuParameters::gemm_efficiency, "share of the peak that GEMMs reach"},
+      Field{"conv_efficiency", &GpuParameters::conv_efficiency, "share of the peak that convolutions reach"},
+      Field{"memory_efficiency", &GpuParameters::memory_efficiency, "share of hbm_bandwidth that kernels reach"},
+      Field{"kernel_gap", &GpuParameters::kernel_gap, "between consecutive kernels of a stream"},
+      Field{"comm_hbm_factor", &GpuParameters::comm_hbm_factor, "HBM bytes moved per byte a collective sends"}};
+};
+
+// The host thread that runs the framework.
+struct HostParameters {
+  Duration op_launch{};          // framework + driver time to launch one kernel
+  Duration collective_launch{};  // to launch one collective (stream switch, enqueue, launch)
+  Duration launch_latency{};     // from the launch call to the kernel's start on an idle stream
+  Duration collective_start{};   // from the NCCL kernel's start to its first operation
+  Duration grad_hook{};          // DDP's autograd hook, per parameter
+};
+template <>
+struct FieldTable<HostParameters> {
+  static constexpr std::tuple fields{
+      Field{"op_launch", &HostParameters::op_launch, "host time per kernel launched by the framework"},
+      Field{"collective_launch", &HostParameters::collective_launch, "host time per collective launched"},
+      Field{"launch_latency", &HostParameters::launch_latency, "launch call to kernel start, idle stream"},
+      Field{"collective_start", &HostParameters::collective_start, "NCCL kernel start to its first operation"},
+      Field{"grad_hook", &HostParameters::grad_hook, "host time of DDP's hook, per parameter"}};
+};
+
+// Where a number comes from, weakest last.
+enum class Origin { scenario, profile, device_class, datasheet };
+template <>
+struct EnumTable<Origin> {
+  static constexpr std::string_view kind = "origin";
+  static constexpr std::array entries{
+      EnumEntry{Origin::scenario, "scenario"}, EnumEntry{Origin::profile, "profile"},
+      EnumEntry{Origin::device_class, "class"}, EnumEntry{Origin::datasheet, "datasheet"}};
+};
+
+struct Provenance {
+  std::string parameter;  // dotted path: "links.nvlink.efficiency", "protocols.LL.hop_latency"
+  Origin origin = Origin::datasheet;
+  std::string source;  // where the figure was published or how it was fitted
+};
+
+struct Parameters {
+  std::string name;  // of the profile
+  GpuParameters gpu;
+  HostParameters host;
+  NetworkParameters network;
+  std::array<LinkParameters, kLinkClasses> links;         // by LinkClass
+  std::array<ProtocolParameters, kProtocols> protocols;   // by Protocol
+  std::vector<Provenance> provenance;
+
+  [[nodiscard]] const LinkParameters& link(LinkClass c) const { return links[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] const ProtocolParameters& protocol(Protocol p) const {
+    return protocols[static_cast<std::size_t>(p)];
+  }
+};
+
+// Ranges that every number must keep (efficiencies in (0, 1], positive peaks, ...); the error names
+// the dotted path.
+Result<void> validate(const Parameters& parameters);
+
+}  // namespace railyard::sim

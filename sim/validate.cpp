@@ -1,0 +1,280 @@
+#include "sim/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/untimed_run.h"
+
+namespace railyard::sim {
+namespace {
+
+template <typename... Args>
+Error refuse(fmt::format_string<Args...> format, Args&&... args) {
+  return bad_input("schedule: " + fmt::format(format, std::forward<Args>(args)...));
+}
+
+Result<void> check_header(const Schedule& schedule) {
+  if (schedule.ranks == 0) return refuse("it has no ranks");
+  if (schedule.fifo_slices == 0) return refuse("fifo_slices is 0; a connection needs a slot");
+  if (schedule.call.root >= schedule.ranks)
+    return refuse("root {} is not one of {} ranks", schedule.call.root, schedule.ranks);
+  if (schedule.call.size.raw() < 0) return refuse("the call's size is negative");
+  return {};
+}
+
+Result<void> check_work(const Work& work, std::size_t index) {
+  const auto wrong = [index](const char* what) { return refuse("work {}: {}", index, what); };
+  if (work.chunk.raw() <= 0) return wrong("chunk must be positive");
+  if (work.size.raw() < 0) return wrong("size is negative");
+  if (work.offset.raw() < 0) return wrong("offset is negative");
+  if (work.stride.raw() < 0) return wrong("stride is negative");
+  if (work.min_slice.raw() < 0) return wrong("min_slice is negative");
+  if (work.blocks == 0) return wrong("blocks is 0");
+  if (work.slices_per_chunk == 0) return wrong("slices_per_chunk is 0");
+  if (work.align <= 0) return wrong("align must be positive");
+  if (work.slice_align <= 0) return wrong("slice_align must be positive");
+  if (work.layout != Layout::per_rank && (work.single_block_input || work.single_block_output))
+    return wrong("single_block_* is for the layout per_rank only");
+  if (work.layout != Layout::per_rank && work.block_order != kIdentityOrder)
+    return wrong("block_order is for the layout per_rank only");
+  return {};
+}
+
+Result<void> check_block_orders(const Schedule& schedule) {
+  for (std::size_t i = 0; i < schedule.block_orders.size(); ++i) {
+    std::vector<std::uint32_t> order = schedule.block_orders[i];
+    std::ranges::sort(order);
+    bool permutation = order.size() == schedule.ranks;
+    for (std::uint32_t r = 0; permutation && r < order.size(); ++r) permutation = order[r] == r;
+    if (!permutation) return refuse("block order {} is no permutation of the ranks", i);
+  }
+  for (std::size_t i = 0; i < schedule.works.size(); ++i) {
+    const Work& work = schedule.works[i];
+    if (work.block_order == kIdentityOrder) continue;
+    if (work.block_order >= schedule.block_orders.size())
+      return refuse("work {}: block order {} out of range", i, work.block_order);
+    if (work.blocks > schedule.ranks)
+      return refuse("work {}: more blocks than its block order has ranks", i);
+  }
+  return {};
+}
+
+// How many of `count` slots an operation with this mask uses.
+std::uint32_t used_slots(std::uint32_t mask, std::uint32_t count) {
+  if (mask == kAllSlots) return count;
+  std::uint32_t used = 0;
+  for (std::uint32_t k = 0; k < 32; ++k) used += mask >> k & 1;
+  return used;
+}
+
+bool mask_in_range(std::uint32_t mask, std::uint32_t count) {
+  return mask == kAllSlots || count >= 32 || mask >> count == 0;
+}
+
+Result<void> check_op(const Op& op, const Lane& lane, std::size_t lane_index,
+                      std::size_t op_index) {
+  const auto wrong = [&](const char* what) {
+    return refuse("lane {} (rank {}), op {} ({}): {}", lane_index, lane.rank, op_index,
+                  to_text(op.primitive), what);
+  };
+  if (receives(op.primitive)) {
+    const std::uint32_t used = used_slots(op.recv_slots, lane.recv_count);
+    if (!mask_in_range(op.recv_slots, lane.recv_count))
+      return wrong("recv_slots names a connection that the lane lacks");
+    if (used == 0) return wrong("it receives, but from no connection");
+    const bool sums = op.primitive != Primitive::recv && op.primitive != Primitive::recv_copy_send;
+    if (used > 1 && !sums) return wrong("it receives from several connections without a sum");
+  }
+  if (sends(op.primitive)) {
+    if (!mask_in_range(op.send_slots, lane.send_count))
+      return wrong("send_slots names a connection that the lane lacks");
+    if (used_slots(op.send_slots, lane.send_count) == 0)
+      return wrong("it sends, but to no connection");
+  }
+  return {};
+}
+
+Result<void> check_lane(const Schedule& schedule, std::size_t index) {
+  const Lane& lane = schedule.lanes[index];
+  if (lane.rank >= schedule.ranks)
+    return refuse("lane {}: rank {} is not one of {}", index, lane.rank, schedule.ranks);
+  if (lane.program.index() >= schedule.programs.size())
+    return refuse("lane {} (rank {}): program id out of range", index, lane.rank);
+  if (lane.work >= schedule.works.size())
+    return refuse("lane {} (rank {}): work {} out of range", index, lane.rank, lane.work);
+  if (lane.multiplicity == 0)
+    return refuse("lane {} (rank {}): multiplicity is 0", index, lane.rank);
+  const auto outside = [&](std::uint64_t first, std::uint64_t count) {
+    return first + count > schedule.slots.size();
+  };
+  if (outside(lane.first_recv, lane.recv_count) || outside(lane.first_send, lane.send_count))
+    return refuse("lane {} (rank {}): slots out of range", index, lane.rank);
+  if (loop_count(schedule.works[lane.work]) == 0) return {};
+  const Program& program = schedule.programs[lane.program.index()];
+  for (std::size_t op = 0; op < program.size(); ++op)
+    RAILYARD_TRY(check_op(program[op], lane, index, op));
+  return {};
+}
+
+// The slots of every lane name its own connections, each connection once at either end.
+Result<void> check_slots(const Schedule& schedule) {
+  std::vector<std::uint8_t> seen(schedule.connections.size(), 0);  // bit 0: sent, bit 1: received
+  const auto check_end = [&](std::size_t lane, std::uint32_t slot, bool sending) -> Result<void> {
+    const ConnectionId id = schedule.slots[slot];
+    const char* verb = sending ? "sends on" : "receives from";
+    if (id.index() >= schedule.connections.size())
+      return refuse("lane {}: slot {} names no connection", lane, slot);
+    const Connection& connection = schedule.connections[id.index()];
+    const LaneId end = sending ? connection.from : connection.to;
+    if (end != LaneId(lane))
+      return refuse("lane {} {} connection {}, whose {} is lane {}", lane, verb, id.value(),
+                    sending ? "sender" : "receiver", static_cast<std::int32_t>(end.value()));
+    const auto bit = static_cast<std::uint8_t>(sending ? 1 : 2);
+    if ((seen[id.index()] & bit) != 0)
+      return refuse("lane {} {} connection {} in two slots", lane, verb, id.value());
+    seen[id.index()] = static_cast<std::uint8_t>(seen[id.index()] | bit);
+    return {};
+  };
+  for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
+    const Lane& lane = schedule.lanes[l];
+    for (std::uint32_t k = 0; k < lane.recv_count; ++k)
+      RAILYARD_TRY(check_end(l, lane.first_recv + k, false));
+    for (std::uint32_t k = 0; k < lane.send_count; ++k)
+      RAILYARD_TRY(check_end(l, lane.first_send + k, true));
+  }
+  const auto lonely = std::ranges::find_if(seen, [](std::uint8_t bits) { return bits != 3; });
+  if (lonely != seen.end())
+    return refuse("connection {} has no slot at its {}", lonely - seen.begin(),
+                  (*lonely & 1) == 0 ? "sender" : "receiver");
+  return {};
+}
+
+struct ConnectionSizes {
+  std::vector<Bytes> sent, received;
+};
+
+Result<void> add_sizes(const Expansion& expansion, LaneId lane, const SliceOp& op,
+                       std::vector<ConnectionSizes>& sizes) {
+  const auto own = [&](const MessageRef& ref, bool sending) {
+    const Connection& connection = expansion.connections[ref.connection.index()];
+    return (sending ? connection.from : connection.to) == lane;
+  };
+  for (const MessageRef& ref : op.send) {
+    if (!own(ref, true))
+      return refuse("lane {} sends on connection {}, which is not its own", lane.value(),
+                    ref.connection.value());
+    sizes[ref.connection.index()].sent.push_back(op.size);
+  }
+  for (const MessageRef& ref : op.recv) {
+    if (!own(ref, false))
+      return refuse("lane {} receives from connection {}, which is not its own", lane.value(),
+                    ref.connection.value());
+    sizes[ref.connection.index()].received.push_back(op.size);
+  }
+  return {};
+}
+
+Result<std::vector<ConnectionSizes>> collect_sizes(const Expansion& expansion) {
+  std::vector<ConnectionSizes> sizes(expansion.connections.size());
+  for (std::size_t lane = 0; lane < expansion.lanes.size(); ++lane)
+    for (const SliceOp& op : expansion.lanes[lane].ops)
+      RAILYARD_TRY(add_sizes(expansion, LaneId(lane), op, sizes));
+  return sizes;
+}
+
+std::int64_t magnitude(std::int64_t n) { return n < 0 ? -n : n; }
+
+// Bytes that all iterations of `op` move in loop `loop`. With steps of 0 or +-1 the blocks are one
+// cyclic range, whose bytes are differences of block offsets; other steps are walked.
+Bytes iteration_bytes(const Op& op, const Lane& lane, const Work& work, std::uint32_t loop) {
+  const auto size_of = [&](std::uint32_t block) { return block_region(work, loop, block).size; };
+  if (work.layout != Layout::rotating || op.block_step == 0)
+    return size_of(block_of(op, lane, work, 0)) * op.repeat;
+  if (magnitude(op.block_step) != 1) {
+    Bytes total;
+    for (std::uint32_t j = 0; j < op.repeat; ++j) total += size_of(block_of(op, lane, work, j));
+    return total;
+  }
+  const std::uint32_t blocks = work.blocks;
+  const Bytes base = block_region(work, loop, 0).offset;
+  const auto before = [&](std::uint32_t block) {  // bytes of the blocks below `block`
+    if (block == 0) return bytes(0);
+    const Region last = block_region(work, loop, block - 1);
+    return last.offset + last.size - base;
+  };
+  const std::uint32_t whole_rounds = op.repeat / blocks;
+  const std::uint32_t rest = op.repeat % blocks;
+  Bytes total = before(blocks) * whole_rounds;
+  if (rest == 0) return total;
+  const std::uint32_t lowest = block_of(op, lane, work, op.block_step > 0 ? 0 : rest - 1);
+  const std::uint32_t end = lowest + rest;
+  if (end <= blocks) return total + before(end) - before(lowest);
+  return total + before(blocks) - before(lowest) + before(end - blocks);
+}
+
+}  // namespace
+
+Result<void> validate_structure(const Schedule& schedule) {
+  RAILYARD_TRY(check_header(schedule));
+  for (std::size_t i = 0; i < schedule.works.size(); ++i)
+    RAILYARD_TRY(check_work(schedule.works[i], i));
+  RAILYARD_TRY(check_block_orders(schedule));
+  for (std::size_t i = 0; i < schedule.programs.size(); ++i)
+    for (const Op& op : schedule.programs[i])
+      if (op.repeat == 0) return refuse("program {}: an op with repeat 0", i);
+  for (std::size_t i = 0; i < schedule.connections.size(); ++i) {
+    const Connection& connection = schedule.connections[i];
+    if (connection.from.index() >= schedule.lanes.size() ||
+        connection.to.index() >= schedule.lanes.size())
+      return refuse("connection {} has an end that is no lane", i);
+  }
+  for (std::size_t i = 0; i < schedule.lanes.size(); ++i) RAILYARD_TRY(check_lane(schedule, i));
+  return check_slots(schedule);
+}
+
+Result<void> validate_flow(const Expansion& expansion) {
+  RAILYARD_ASSIGN(const std::vector<ConnectionSizes> all, collect_sizes(expansion));
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const ConnectionSizes& sizes = all[c];
+    const Connection& connection = expansion.connections[c];
+    const std::string name = fmt::format("connection {} (lane {} -> lane {})", c,
+                                         connection.from.value(), connection.to.value());
+    if (sizes.sent.size() != sizes.received.size())
+      return refuse("{}: {} slices are sent and {} received", name, sizes.sent.size(),
+                    sizes.received.size());
+    const auto [sent, received] = std::ranges::mismatch(sizes.sent, sizes.received);
+    if (sent != sizes.sent.end())
+      return refuse("{}: slice {} is sent with {} bytes and received with {}", name,
+                    sent - sizes.sent.begin(), sent->raw(), received->raw());
+  }
+  UntimedRun run(expansion);
+  if (run.run([](LaneId, std::uint32_t) {})) return {};
+  return Error{ErrorCode::would_hang, "schedule: it never ends: " + run.wait_chain(), {}};
+}
+
+Result<void> validate(const Schedule& schedule) {
+  RAILYARD_TRY(validate_structure(schedule));
+  return validate_flow(expand(schedule));
+}
+
+ScheduleTotals totals(const Schedule& schedule) {
+  ScheduleTotals totals;
+  for (const Lane& lane : schedule.lanes) {
+    const Work& work = schedule.works[lane.work];
+    const std::int64_t loops = loop_count(work);
+    if (loops == 0) continue;
+    for (const Op& op : schedule.programs[lane.program.index()]) {
+      if (!sends(op.primitive)) continue;
+      const std::int64_t copies =
+          std::int64_t{used_slots(op.send_slots, lane.send_count)} * lane.multiplicity;
+      totals.messages += copies * loops * op.repeat * work.slices_per_chunk;
+      Bytes payload = work.chunk * op.repeat * (loops - 1);  // all loops but the last are full
+      payload += iteration_bytes(op, lane, work, static_cast<std::uint32_t>(loops - 1));
+      totals.payload += payload * copies;
+    }
+  }
+  return totals;
+}
+
+}  // namespace railyard::sim

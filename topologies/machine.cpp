@@ -1,0 +1,170 @@
+#include "topologies/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/text.h"
+#include "topologies/machine_catalogue.h"
+
+namespace railyard::topologies {
+namespace {
+
+using sim::bad_input;
+using sim::Result;
+
+const std::vector<MachineSpec>& catalogue() {
+  static const std::vector<MachineSpec> machines = [] {
+    std::vector<MachineSpec> all = sxm_machines();
+    for (auto part : {grace_machines(), plain_machines()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return machines;
+}
+
+Result<void> check_parent(const MachineSpec& machine, Parent parent, const std::string& what) {
+  const std::size_t limit = parent.is_switch ? machine.switches.size() : machine.numa.size();
+  if (parent.index < limit) return {};
+  return bad_input(fmt::format("machine '{}': {} hangs from {} {}, but there are {}", machine.name,
+                               what, parent.is_switch ? "PCIe switch" : "CPU", parent.index,
+                               limit));
+}
+
+Result<void> check_tree(const MachineSpec& machine) {
+  for (std::size_t i = 0; i < machine.switches.size(); ++i) {
+    const Parent parent = machine.switches[i].parent;
+    RAILYARD_TRY(check_parent(machine, parent, fmt::format("PCIe switch {}", i)));
+    if (parent.is_switch && parent.index >= i)
+      return bad_input(fmt::format("machine '{}': PCIe switch {} must come after its parent {}",
+                                   machine.name, i, parent.index));
+    if (machine.switches[i].width == 0)
+      return bad_input(
+          fmt::format("machine '{}': PCIe switch {} has no links to its parent", machine.name, i));
+  }
+  for (std::size_t i = 0; i < machine.gpus.size(); ++i)
+    RAILYARD_TRY(check_parent(machine, machine.gpus[i], fmt::format("GPU {}", i)));
+  for (std::size_t i = 0; i < machine.nics.size(); ++i)
+    RAILYARD_TRY(check_parent(machine, machine.nics[i], fmt::format("NIC {}", i)));
+  return {};
+}
+
+Result<void> check_nvlinks(const MachineSpec& machine) {
+  if (machine.nvswitch && !machine.pairs.empty())
+    return bad_input(fmt::format("machine '{}' has NVLink pairs and an NVSwitch; choose one",
+                                 machine.name));
+  std::vector<std::uint32_t> used(machine.gpus.size(), 0);
+  for (const NvlinkPair& pair : machine.pairs) {
+    if (pair.a >= used.size() || pair.b >= used.size() || pair.a == pair.b || pair.links == 0)
+      return bad_input(fmt::format("machine '{}': bad NVLink pair {} - {} ({} links)",
+                                   machine.name, pair.a, pair.b, pair.links));
+    used[pair.a] += pair.links;
+    used[pair.b] += pair.links;
+  }
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i] > machine.nvlinks_per_gpu)
+      return bad_input(fmt::format("machine '{}': GPU {} uses {} NVLinks of {}", machine.name, i,
+                                   used[i], machine.nvlinks_per_gpu));
+  return {};
+}
+
+Result<void> check_rates(const MachineSpec& machine) {
+  const auto require = [&](bool used, const Rate& rate, const char* what) -> Result<void> {
+    if (!used || rate.value.raw() > 0) return {};
+    return bad_input(fmt::format("machine '{}': the {} rate is missing", machine.name, what));
+  };
+  const bool nvlinks = machine.nvswitch || !machine.pairs.empty();
+  RAILYARD_TRY(require(nvlinks, machine.nvlink, "nvlink"));
+  RAILYARD_TRY(require(!machine.flat, machine.gpu_host, "GPU to host"));
+  RAILYARD_TRY(require(!machine.switches.empty() || !machine.nics.empty(), machine.pcie, "pcie"));
+  RAILYARD_TRY(require(machine.numa.size() > 1, machine.smp, "smp"));
+  return require(machine.flat || !machine.nics.empty(), machine.nic, "nic");
+}
+
+// The first `count` GPUs; NVLinks to the others go with them.
+Result<void> keep_gpus(MachineSpec& machine, std::uint32_t count) {
+  if (count == 0) return bad_input("gpus_per_node is 0; a node needs at least one GPU");
+  if (machine.flat) {
+    if (count > kMaxGpus)
+      return bad_input(fmt::format("gpus_per_node is {}; at most {} GPUs are supported", count,
+                                   kMaxGpus));
+    machine.gpus.assign(count, at_cpu(0));
+    return {};
+  }
+  if (count > machine.gpus.size())
+    return bad_input(fmt::format("gpus_per_node is {}, but machine '{}' has {} GPUs", count,
+                                 machine.name, machine.gpus.size()));
+  machine.gpus.resize(count);
+  std::erase_if(machine.pairs,
+                [&](const NvlinkPair& pair) { return pair.a >= count || pair.b >= count; });
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string_view> machine_names() {
+  std::vector<std::string_view> names;
+  for (const MachineSpec& machine : catalogue()) names.emplace_back(machine.name);
+  return names;
+}
+
+Result<MachineSpec> find_machine(std::string_view name) {
+  for (const MachineSpec& machine : catalogue())
+    if (sim::equal_ignoring_case(machine.name, name)) return machine;
+  const std::vector<std::string_view> names = machine_names();
+  return bad_input(fmt::format("unknown machine '{}'{} (one of: {})", name,
+                               sim::did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+void keep_nics(MachineSpec& machine, std::uint32_t count) {
+  RAILYARD_CHECK(count <= machine.nics.size(), "only existing NICs can be kept");
+  std::vector<Parent> kept;
+  for (std::uint32_t i = 0; i < count; ++i)
+    kept.push_back(machine.nics[i * machine.nics.size() / count]);
+  machine.nics = std::move(kept);
+}
+
+Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides) {
+  if (overrides.gpus_per_node) RAILYARD_TRY(keep_gpus(machine, *overrides.gpus_per_node));
+  if (overrides.nics_per_node) {
+    if (*overrides.nics_per_node > machine.nics.size())
+      return bad_input(fmt::format("nics_per_node is {}, but machine '{}' has {} NICs",
+                                   *overrides.nics_per_node, machine.name, machine.nics.size()));
+    keep_nics(machine, *overrides.nics_per_node);
+  }
+  if (overrides.nic_rate) {
+    if (overrides.nic_rate->raw() <= 0) return bad_input("nic_rate must be positive");
+    machine.nic = {*overrides.nic_rate, "the scenario"};
+  }
+  if (overrides.nodes_per_nvlink_domain) {
+    if (!machine.nvswitch)
+      return bad_input(fmt::format("machine '{}' has no NVSwitch that nodes could share",
+                                   machine.name));
+    if (*overrides.nodes_per_nvlink_domain == 0)
+      return bad_input("nodes_per_nvlink_domain is 0; 1 = no NVLink between nodes");
+    machine.nodes_per_nvlink_domain = *overrides.nodes_per_nvlink_domain;
+  }
+  return machine;
+}
+
+Result<void> check_machine(const MachineSpec& machine) {
+  if (machine.gpus.empty())
+    return bad_input(fmt::format("machine '{}' has no GPUs", machine.name));
+  constexpr std::size_t kMaxDevices = 1024;  // a route table holds their square
+  const std::size_t devices = machine.gpus.size() + machine.nics.size() + machine.switches.size();
+  if (!machine.flat && devices + machine.numa.size() > kMaxDevices)
+    return bad_input(fmt::format("machine '{}' has {} devices in a node; at most {} are supported",
+                                 machine.name, devices + machine.numa.size(), kMaxDevices));
+  if (machine.nodes_per_nvlink_domain == 0 ||
+      (machine.nodes_per_nvlink_domain > 1 && !machine.nvswitch))
+    return bad_input(fmt::format("machine '{}': {} nodes cannot share NVLink without an NVSwitch",
+                                 machine.name, machine.nodes_per_nvlink_domain));
+  if (machine.flat && (!machine.nics.empty() || machine.nvswitch || !machine.pairs.empty()))
+    return bad_input(
+        fmt::format("machine '{}' is flat: it cannot have NICs or NVLinks", machine.name));
+  RAILYARD_TRY(check_tree(machine));
+  RAILYARD_TRY(check_nvlinks(machine));
+  return check_rates(machine);
+}
+
+}  // namespace railyard::topologies
