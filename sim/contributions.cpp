@@ -81,9 +81,10 @@ std::string describe_difference(const std::vector<Term>& actual,
   };
   for (const Term& term : expected) {
     const auto found = find(actual, term);
-    if (found == actual.end())
+    if (found == actual.end() &&
+        std::ranges::find(actual, term.rank, &Term::rank) == actual.end())
       missing.push_back(fmt::format("missing contribution of rank {}", term.rank));
-    else if (found->count > term.count)
+    else if (found != actual.end() && found->count > term.count)
       extra.push_back(fmt::format("has rank {} {}", term.rank, times(found->count)));
   }
   for (const Term& term : actual) {

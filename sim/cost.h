@@ -39,6 +39,13 @@ struct LaneCost {
   Bandwidth local_rate{};    // of operations without a send; 0 = no limit
 };
 
+// How much longer compute kernels of a GPU take while a collective runs on it (1 = not at all):
+// it holds SMs and draws memory bandwidth.
+struct Slowdown {
+  double compute = 1;  // of kernels bound by arithmetic
+  double memory = 1;   // of kernels bound by memory bandwidth
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -48,6 +55,7 @@ class CostModel {
                                                           const Group& group,
                                                           ConnectionId connection) const = 0;
   [[nodiscard]] virtual LaneCost lane(const Schedule& schedule, const Lane& lane) const = 0;
+  [[nodiscard]] virtual Slowdown slowdown(const Schedule& schedule, const Group& group) const = 0;
 };
 
 // Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).

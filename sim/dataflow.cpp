@@ -22,33 +22,57 @@ struct Message {
 
 // What a rank's output must hold: pieces in output offsets.
 std::vector<ValuePiece> promised_output(TermSets& sets, const Promise& promise,
-                                        std::uint32_t rank) {
+                                        std::uint32_t rank_index) {
   const std::int64_t size = promise.size.raw();
+  const std::int64_t rank = rank_index;
   const auto from_all = [&](std::int64_t offset) {
     std::vector<Term> terms;
     for (std::uint32_t r = 0; r < promise.ranks; ++r) terms.push_back({r, offset, 1});
     return sets.intern(std::move(terms));
   };
-  const std::int64_t block = size / promise.ranks;  // AllToAll
-  std::vector<ValuePiece> pieces;
+  // Block r of the output is the piece of rank r's input that begins at `offset`.
+  const auto blocks = [&](std::int64_t block, std::int64_t offset) {
+    std::vector<ValuePiece> pieces;
+    for (std::uint32_t r = 0; r < promise.ranks; ++r)
+      pieces.push_back({r * block, (r + 1) * block, sets.intern({{r, offset - r * block, 1}})});
+    return pieces;
+  };
   switch (promise.collective) {
     case Collective::all_reduce: return {{0, size, from_all(0)}};
     case Collective::reduce_scatter: return {{0, size, from_all(rank * size)}};
     case Collective::broadcast: return {{0, size, sets.intern({{promise.root, 0, 1}})}};
     case Collective::reduce:
-      if (rank != promise.root) return {};
+      if (rank_index != promise.root) return {};
       return {{0, size, from_all(0)}};
-    case Collective::all_gather:
-      for (std::uint32_t r = 0; r < promise.ranks; ++r)
-        pieces.push_back({r * size, (r + 1) * size, sets.intern({{r, -r * size, 1}})});
-      return pieces;
-    case Collective::all_to_all:
-      for (std::uint32_t r = 0; r < promise.ranks; ++r)
-        pieces.push_back(
-            {r * block, (r + 1) * block, sets.intern({{r, (rank - std::int64_t{r}) * block, 1}})});
-      return pieces;
+    case Collective::all_gather: return blocks(size, 0);
+    case Collective::all_to_all: {
+      const std::int64_t block = size / promise.ranks;
+      return blocks(block, rank * block);
+    }
   }
-  return pieces;
+  return {};
+}
+
+// Every lane sends and receives on its own connections only.
+Result<void> check_ends(const Expansion& expansion) {
+  const auto foreign = [&](const MessageRef& ref, LaneId lane, LaneId Connection::*end) {
+    return ref.connection.index() >= expansion.connections.size() ||
+           expansion.connections[ref.connection.index()].*end != lane;
+  };
+  const auto check = [&](const SliceOp& op, LaneId lane) -> Result<void> {
+    for (const MessageRef& ref : op.send)
+      if (foreign(ref, lane, &Connection::from))
+        return bad_input(fmt::format("lane {} sends on connection {}, which is not its own",
+                                     lane.value(), ref.connection.value()));
+    for (const MessageRef& ref : op.recv)
+      if (foreign(ref, lane, &Connection::to))
+        return bad_input(fmt::format("lane {} receives from connection {}, which is not its own",
+                                     lane.value(), ref.connection.value()));
+    return {};
+  };
+  for (std::size_t lane = 0; lane < expansion.lanes.size(); ++lane)
+    for (const SliceOp& op : expansion.lanes[lane].ops) RAILYARD_TRY(check(op, LaneId(lane)));
+  return {};
 }
 
 class Checker {
@@ -102,30 +126,20 @@ class Checker {
     const ExpandedLane& at = expansion_.lanes[lane.index()];
     const SliceOp& op = at.ops[index];
     ++report_.slices;
-    watch_.begin(
-        lane, index,
-        op.input_offset + input_shift(at.rank) == op.output_offset + output_shift(at.rank));
+    watch_.begin(lane, index,
+                 op.input_offset + input_shift(at.rank) == op.output_offset + output_shift(at.rank));
     std::optional<Value> value;
-    for (const MessageRef& ref : op.recv) receive(lane, op, ref.connection, value);
-    if (error_) return;
+    for (const MessageRef& ref : op.recv) receive(op, ref.connection, value);
     if (reads_input(op.primitive)) read_input(at.rank, op, value);
     if (error_) return;
     if (writes_output(op.primitive)) write_output(at.rank, op, value.value_or(Value{}));
     for (const MessageRef& ref : op.send) {
-      if (expansion_.connections[ref.connection.index()].from != lane)
-        return fail(fmt::format("lane {} sends on connection {}, which is not its own",
-                                lane.value(), ref.connection.value()));
       fifos_[ref.connection.index()].push_back({op.size, value.value_or(Value{})});
       watch_.send(ref.connection);
     }
   }
 
-  void receive(LaneId lane, const SliceOp& op, ConnectionId connection,
-               std::optional<Value>& value) {
-    if (error_) return;
-    if (expansion_.connections[connection.index()].to != lane)
-      return fail(fmt::format("lane {} receives from connection {}, which is not its own",
-                              lane.value(), connection.value()));
+  void receive(const SliceOp& op, ConnectionId connection, std::optional<Value>& value) {
     Message message = std::move(fifos_[connection.index()].front());
     fifos_[connection.index()].pop_front();
     watch_.receive(connection);
@@ -261,6 +275,7 @@ Result<DataflowReport> check_dataflow(const Expansion& expansion, const Promise&
                                  promise.size.raw(), promise.ranks));
   if (promise.collective == Collective::all_to_all && promise.in_place)
     return Error{ErrorCode::unsupported, "AllToAll cannot be in place", {}};
+  RAILYARD_TRY(check_ends(expansion));
   return Checker(expansion, promise).run();
 }
 

@@ -12,6 +12,7 @@ void Executor::on_event(std::uint32_t code, std::uint32_t argument) {
     case begin_legs_code: return begin_legs(argument);
     case local_leg_code: return leg_done(argument);
     case finish_slice_code: return finish_slice(argument);
+    case end_lane_code: return end_lane(argument);
     case staged_leg_code: return leg_of_connection(argument);
     case post_code: return post(argument);
     case served_code: return start_wire(argument);
@@ -44,11 +45,11 @@ void Executor::start_group(std::uint32_t group) {
     RAILYARD_CHECK(state.phase == Phase::idle, "a rank starts once per run");
     state.loops = loop_count(schedule_->works[description.work]);
     if (state.loops == 0 || schedule_->programs[description.program.index()].empty()) {
-      end_lane(lane);
+      at(now(), end_lane_code, lane);
       continue;
     }
     enter_loop(lane);
-    // Through the queue, so that starting many ranks at one instant does not recurse.
+    // Through the queue: what listeners do must not meet a rank that is half started.
     state.phase = Phase::wait_time;
     at(now(), try_lane_code, lane);
   }

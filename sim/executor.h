@@ -72,12 +72,13 @@ class Executor final : public EventHandler, public FlowListener {
   void on_flow_done(std::uint32_t connection) override;
 
  private:
-  // Event codes; the argument is a lane (the first four) or a connection.
+  // Event codes; the argument is a lane (the first five) or a connection.
   enum Code : std::uint32_t {
     try_lane_code,
     begin_legs_code,
     local_leg_code,
     finish_slice_code,
+    end_lane_code,
     staged_leg_code,
     post_code,
     served_code,

@@ -83,7 +83,7 @@ struct CriticalStep {
 };
 
 struct LongestPathResult {
-  std::vector<Duration> lane_end;   // by LaneId; a lane that does nothing ends at its rank's start
+  std::vector<Duration> lane_end;   // by LaneId; of a lane that does nothing: its rank's start
   std::vector<Duration> rank_end;   // by group rank: last of its lanes, or rank_start
   Duration end{};                   // last of the ranks
   std::int64_t messages = 0;        // slices sent, empty ones included

@@ -74,6 +74,8 @@ class Network final : public EventHandler, public Settler {
   [[nodiscard]] std::size_t active_flows() const { return active_count_; }
   // Bytes that finished transfers have moved over the resource, weights and multiplicities included.
   [[nodiscard]] Bytes carried(ResourceId resource) const { return bytes(resources_[resource.index()].carried); }
+  // Counts bytes of a transfer that was simulated elsewhere.
+  void add_carried(ResourceId resource, Bytes size) { resources_[resource.index()].carried += size.raw(); }
   [[nodiscard]] Bandwidth capacity(ResourceId resource) const {
     return Bandwidth::from_raw(static_cast<std::int64_t>(resources_[resource.index()].unit_capacity));
   }

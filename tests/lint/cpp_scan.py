@@ -9,6 +9,7 @@ import dataclasses
 import re
 
 CONTROL = {"if", "for", "while", "switch", "do", "try", "catch", "else"}
+JUMPS = {"return", "continue", "break", "throw", "goto", "co_return"}
 CLASS_KEYS = {"class", "struct", "union", "enum"}
 NOT_NAMES = {"alignas", "decltype", "noexcept", "requires", "explicit", "__attribute__",
              "static_assert", "sizeof", "return", "throw", "if", "for", "while", "switch"}
@@ -326,7 +327,19 @@ class Scanner:
             if declared:
                 self.result.functions.append(declared)
         elif self.head and self.function():
-            self.note_nesting(self.controls(self.head), self.head[0].line)
+            controls = self.controls(self.head)
+            if controls and self.jumps(self.head):
+                controls -= 1  # `if (x) continue;` is a guard, not a level
+            self.note_nesting(controls, self.head[0].line)
+
+    @staticmethod
+    def jumps(head):
+        depth = 0
+        for token in head:
+            depth += (token.text in "([{") - (token.text in ")]}")
+            if depth == 0 and token.text in JUMPS:
+                return True
+        return False
 
     def controls(self, head):
         count, depth = 0, 0

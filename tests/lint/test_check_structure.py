@@ -132,6 +132,9 @@ class Budgets(Tree):
         self.assert_one("budgets", "sim/a.cpp:3: nesting: levels of control flow in f: 4")
         self.write("sim/a.cpp", "void f() {\n for (;;) if (a) while (b) for (;;) x();\n}\n")
         self.assert_one("budgets", "sim/a.cpp:2: nesting: levels of control flow in f: 4")
+        guarded = "void f() { for (;;) { for (;;) { for (;;) { if (a) continue; x(); } } } }\n"
+        self.write("sim/a.cpp", guarded)
+        self.assertEqual(self.check("budgets"), [])
         chain = "if (a) { x(); } else if (b) { y(); } else { z(); }"
         self.write("sim/a.cpp", f"void f() {{ for (;;) {{ for (;;) {{ {chain} }} }} }}\n")
         self.assertEqual(self.check("budgets"), [])

@@ -112,6 +112,29 @@ def toy_models():
             y = self.fc2(torch.relu(self.fc1(x)).double())
             return self.fc3(torch.relu(y).float())
 
+    class Branches(nn.Module):
+        """Parallel branches: gradients come back in the reverse of the order they ran in."""
+
+        def __init__(self):
+            super().__init__()
+            self.word = nn.Embedding(13, 8)
+            self.position = nn.Embedding(6, 8)
+            self.token_type = nn.Embedding(2, 8)
+            self.norm = nn.LayerNorm(8)
+            self.query = nn.Linear(8, 8)
+            self.key = nn.Linear(8, 8)
+            self.value = nn.Linear(8, 8)
+            self.out = nn.Linear(8, 8)
+            self.self_attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x):
+            x = self.word(x) + self.token_type(torch.zeros_like(x))
+            x = self.norm(x + self.position(torch.arange(6)))
+            query, key, value = self.query(x), self.key(x), self.value(x)
+            weights = torch.softmax(query @ key.transpose(1, 2), dim=-1)
+            x = x + self.out(weights @ value)
+            return self.self_attention(x, x, x, need_weights=False)[0]
+
     tokens = torch.arange(12).reshape(2, 6) % 13
     image = torch.linspace(-1, 1, 2 * 3 * 4 * 4).reshape(2, 3, 4, 4)
     rows = torch.linspace(-1, 1, 16).reshape(2, 8)
@@ -124,6 +147,7 @@ def toy_models():
         ("frozen", Frozen, rows, {}),
         ("sparse", Sparse, tokens, {}),
         ("two_types", TwoTypes, rows, {}),
+        ("branches", Branches, tokens, {}),
         ("bucket_view", Tied, tokens, {"gradient_as_bucket_view": True}),
         ("small_last", Tied, tokens, {"environment": {"DDP_SET_LAST_BUCKET_CAP": "1"}}),
     ]

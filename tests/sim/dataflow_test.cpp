@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "sim/in_place.h"
 #include "tests/sim/hand_schedules.h"
 
 namespace railyard::sim {
@@ -53,18 +54,16 @@ TEST_CASE("dataflow: a chain that reduces to its end keeps Reduce's promise, for
   CHECK(refusal(hand.done()).find("rank 1 writes output [0,16) outside its 0 bytes") == 0);
 }
 
-// Rank 3 of a ring of 4 leaves out its own part of block 1 (it passes on what it receives).
+// The root of a tree of three passes on what its children send without adding its own.
 TEST_CASE("dataflow: a missing contribution") {
-  tests::HandSchedule hand = tests::ring_all_reduce(4, 64, 16);
-  Expansion expansion = expand(hand.done());
-  SliceOp& forward = expansion.lanes[3].ops[1];
-  REQUIRE(forward.primitive == Primitive::recv_reduce_send);
-  forward.primitive = Primitive::recv_copy_send;
-  CHECK(refusal(expansion, promise_of(hand.done())) ==
-        "rank 0 output [16,32): missing contribution of rank 3");
+  const Schedule schedule = tests::tree_of_three(32, 16).done();
+  Expansion expansion = expand(schedule);
+  expansion.lanes[0].ops[1].primitive = Primitive::recv_copy_send;
+  CHECK(refusal(expansion, promise_of(schedule)) ==
+        "rank 0 output [16,32): missing contribution of rank 0");
 }
 
-// In a tree of three, both children send the same block to the root twice over: 1 sends where 2 should.
+// In a tree of three, the lane that should send rank 2's data runs on rank 1.
 TEST_CASE("dataflow: a doubled contribution") {
   tests::HandSchedule hand = tests::tree_of_three(16, 16);
   hand.raw().lanes[2].rank = 1;
@@ -181,9 +180,8 @@ TEST_CASE("dataflow: rings, chains and trees are safe in place") {
   CHECK(in_place(tests::all_to_all(4, 100, 8).done()) == InPlace::not_offered);
 }
 
-// Two ranks exchange whole buffers: each sends block 0 and 1, then receives the sum... Rank 0 is the
-// root of a "tree" and rank 1 reads its input a second time after it got the result: the late read is
-// of a byte that the result has overwritten.
+// Rank 1 sends its input to rank 0, gets the sum, and reads its input once more: in place, that byte
+// is gone.
 TEST_CASE("dataflow: an input byte that is read after the output was written over it") {
   tests::HandSchedule hand(tests::call_of(Collective::all_reduce, 16), 2);
   hand.work(tests::linear_work(16, 16));
@@ -232,24 +230,41 @@ TEST_CASE("dataflow: lanes that race are unsafe in place, whatever the order of 
   CHECK(report.value().in_place_danger.find("operation 0 of lane 2 writes output over input that "
                                             "operation 0 of lane 3 need not have read yet") !=
         std::string::npos);
-  // Batches order them.
+  // Batches order them: the writers, root and down, begin when the others on their rank have ended.
+  expansion.lanes[0].batch = 1;
   expansion.lanes[2].batch = 1;
   CHECK(check_dataflow(expansion, promise_of(schedule)).value().in_place == InPlace::safe);
 }
 
-// A one-rank copy that moves its data by 4 bytes within one operation.
 TEST_CASE("dataflow: one operation may not shift data over itself in place") {
-  tests::HandSchedule hand(tests::call_of(Collective::reduce_scatter, 16), 1);
-  sim::Work work = tests::linear_work(16, 16);
-  hand.work(work);
-  hand.lane(0, {op(Primitive::copy)}, LaneRole::local);
-  CHECK(in_place(hand.done()) == InPlace::safe);  // of the byte itself: nothing changes
-  // Two ranks, tree to 0 and back, but the output of rank 1 is written where rank 1 still reads.
-  Expansion expansion = expand(hand.done());
-  expansion.lanes[0].ops[0].size = bytes(12);
-  expansion.lanes[0].ops[0].input_offset = bytes(4);
-  CHECK(refusal(expansion, promise_of(hand.done())) ==
-        "rank 0 output [0,12): has input offset 4 of rank 0 instead of 0");
+  using P = Primitive;
+  tests::HandSchedule hand(tests::call_of(Collective::reduce_scatter, 8), 2);
+  hand.work(tests::linear_work(8, 8));
+  Work second = tests::linear_work(8, 8);
+  second.input_shift = bytes(8);
+  hand.work(second);
+  const LaneId a = hand.lane(0, {op(P::send)}, LaneRole::ring, 0, 1);
+  const LaneId b = hand.lane(0, {op(P::recv_reduce_copy)}, LaneRole::ring, 0, 0);
+  const LaneId c = hand.lane(1, {op(P::send)}, LaneRole::ring, 0, 0);
+  const LaneId d = hand.lane(1, {op(P::recv_reduce_copy)}, LaneRole::ring, 0, 1);
+  hand.connect(a, d);
+  hand.connect(c, b);
+  const Schedule schedule = hand.done();
+  CHECK(in_place(schedule) == InPlace::safe);
+  // A slice that is read at [4,12) and written to [0,8) by one operation.
+  const Expansion expansion = expand(schedule);
+  InPlaceWatch watch(expansion);
+  watch.begin(LaneId(0), 0, false);
+  watch.read(4, 12);
+  watch.destroy(0, 8);
+  CHECK(watch.violation() ==
+        "rank 0 byte [4,8) of the common buffer: operation 0 of lane 0 writes output over input that "
+        "operation 0 of lane 0 need not have read yet");
+  InPlaceWatch aligned(expansion);
+  aligned.begin(LaneId(0), 0, true);
+  aligned.read(0, 8);
+  aligned.destroy(0, 8);
+  CHECK(aligned.violation().empty());
 }
 
 // In place, AllGather need not copy its own block; out of place it must.

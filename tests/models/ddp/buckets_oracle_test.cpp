@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -113,11 +114,8 @@ class CaseWriter {
  private:
   // The number of element types when there are several: each may leave one bucket open.
   [[nodiscard]] std::size_t several_types() const {
-    std::vector<Dtype> types;
-    for (const BucketTensor& tensor : tensors_) types.push_back(tensor.dtype);
-    std::ranges::sort(types);
-    const auto repeated = std::ranges::unique(types);
-    types.erase(repeated.begin(), repeated.end());
+    std::set<Dtype> types;
+    for (const BucketTensor& tensor : tensors_) types.insert(tensor.dtype);
     return types.size() > 1 ? types.size() : 0;
   }
 
@@ -309,6 +307,26 @@ NetworkSpec sparse() {
   return std::move(net).spec();
 }
 
+NetworkSpec branches() {
+  NetworkBuilder net("branches", Dtype::fp32);
+  net.embedding("word", 13, 8);
+  net.embedding("position", 6, 8);
+  net.embedding("type", 2, 8);
+  net.layer_norm("norm", 8);
+  for (const char* name : {"query", "key", "value", "out"}) net.linear(name, 8, 8);
+  net.linear("in_proj", 8, 24);  // MultiheadAttention's own tensors
+  net.linear("out_proj", 8, 8);
+  for (const char* name : {"word", "type", "position"}) net.run_embedding(name, 6);
+  net.run_norm("norm", 48);
+  for (const char* name : {"query", "key", "value"}) net.run_linear(name, 6);
+  net.run_attention("attention", {.tokens = 6, .width = 8, .key_width = 8});
+  net.run_linear("out", 6);
+  net.run_add("add", 48);
+  net.run_linear("in_proj", 6);
+  net.run_linear("out_proj", 6);
+  return std::move(net).spec();
+}
+
 std::vector<std::int64_t> sizes(const BucketList& buckets) {
   std::vector<std::int64_t> all;
   for (const Bucket& bucket : buckets) all.push_back(bucket.size.raw());
@@ -394,6 +412,7 @@ TEST_CASE("[oracle] buckets: two Gloo processes rebuild what we predict") {
       {"frozen", frozen(), {}},
       {"sparse", sparse(), {}},
       {"two_types", two_types(), {}},
+      {"branches", branches(), {}},
       {"bucket_view", tied(), {.gradient_as_bucket_view = true}},
       {"small_last", tied(), {.ddp_set_last_bucket_cap = true}},
   };

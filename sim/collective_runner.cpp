@@ -1,0 +1,225 @@
+#include "sim/collective_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace railyard::sim {
+namespace {
+
+// Event codes of the runner; the argument is a group rank.
+constexpr std::uint32_t kRankLeaves = 0;
+
+// Broadcast and Reduce let some ranks leave before others have entered; so does an empty message.
+bool all_wait_for_all(const CollectiveCall& call) {
+  return call.size.raw() > 0 && call.collective != Collective::broadcast &&
+         call.collective != Collective::reduce;
+}
+
+}  // namespace
+
+// A simulation of this communicator alone, kept between replays: times only ever grow, and nothing in
+// it depends on when it runs.
+struct CollectiveRunner::Sandbox : EventHandler, RunListener {
+  Sandbox(const Topology& topology, const CostModel& costs) : simulation(topology, costs) {}
+  void on_event(std::uint32_t, std::uint32_t rank) override { executor->start_rank(rank); }
+  void on_rank_done(std::uint32_t rank) override { end[rank] = simulation.now(); }
+
+  Simulation simulation;
+  std::map<std::uint32_t, std::unique_ptr<Executor>> executors;  // by plan
+  Executor* executor = nullptr;
+  std::vector<Time> end;
+};
+
+CollectiveRunner::CollectiveRunner(Simulation& simulation, const Topology& topology, Group group,
+                                   CollectiveSource& source, const CostModel& costs,
+                                   const Options& options)
+    : simulation_(&simulation),
+      topology_(&topology),
+      group_(std::move(group)),
+      source_(&source),
+      costs_(&costs),
+      options_(options),
+      next_call_(group_.size(), 0) {}
+
+CollectiveRunner::~CollectiveRunner() = default;
+
+Result<PlanId> CollectiveRunner::plan(const CollectiveCall& call) {
+  RAILYARD_ASSIGN(const std::shared_ptr<const Schedule> schedule, source_->schedule(call));
+  for (std::size_t i = 0; i < plans_.size(); ++i)
+    if (plans_[i].schedule == schedule) return PlanId(i);
+  RAILYARD_ASSIGN(ScheduleCosts costs, bind_costs(*schedule, group_, *costs_));
+  Plan plan;
+  plan.call = call;
+  plan.schedule = schedule;
+  plan.costs = std::make_shared<const ScheduleCosts>(std::move(costs));
+  plan.slowdown = costs_->slowdown(*schedule, group_);
+  plan.replayable = options_.replay && all_wait_for_all(call);
+  plans_.push_back(std::move(plan));
+  return PlanId(plans_.size() - 1);
+}
+
+bool CollectiveRunner::is_replayed() const { return plans_[open_.front().plan.index()].replayable; }
+
+void CollectiveRunner::open_call(PlanId plan) {
+  OpenCall call;
+  call.plan = plan;
+  call.start.assign(group_.size(), Time::max());
+  call.listeners.assign(group_.size(), nullptr);
+  call.left = static_cast<std::uint32_t>(group_.size());
+  open_.push_back(std::move(call));
+  CallRecord record;
+  record.plan = plan;
+  record.enter.assign(group_.size(), Time::max());
+  record.end.assign(group_.size(), Time::max());
+  records_.push_back(std::move(record));
+}
+
+std::uint32_t CollectiveRunner::enter(std::uint32_t rank, PlanId plan, CollectiveListener& listener) {
+  const std::uint32_t index = next_call_[rank]++;
+  if (index == records_.size()) open_call(plan);
+  OpenCall& call = open_[index - current_];
+  RAILYARD_CHECK(call.plan == plan, "the ranks of a group make different calls");
+  call.order.push_back(rank);
+  call.listeners[rank] = &listener;
+  records_[index].enter[rank] = simulation_->now();
+  if (index == current_) start_rank(rank);
+  return index;
+}
+
+// The rank is in the current call from now on.
+void CollectiveRunner::start_rank(std::uint32_t rank) {
+  OpenCall& call = open_.front();
+  CallRecord& record = records_[current_];
+  const bool first = std::ranges::all_of(call.start, [](Time t) { return t == Time::max(); });
+  if (first) record.begin = simulation_->now();
+  call.start[rank] = simulation_->now();
+  Plan& plan = plans_[call.plan.index()];
+  if (plan.replayable) {
+    const bool all = std::ranges::none_of(call.start, [](Time t) { return t == Time::max(); });
+    if (all) replay_current();
+    return;
+  }
+  if (!plan.in_place) {
+    plan.in_place = std::make_unique<Executor>(plan.schedule, plan.costs, simulation_->queue(), simulation_->network(),
+                                               Executor::Options{options_.credits, options_.observer});
+    plan.in_place->set_listener(this);
+  } else if (first) {
+    plan.in_place->reset();
+  }
+  plan.in_place->start_rank(rank);
+}
+
+void CollectiveRunner::replay_current() {
+  const OpenCall& call = open_.front();
+  CallRecord& record = records_[current_];
+  const Outcome& outcome = outcome_of(plans_[call.plan.index()], call);
+  record.digest = outcome.digest;
+  record.messages = outcome.messages;
+  for (const auto& [resource, size] : outcome.carried) simulation_->network().add_carried(resource, size);
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+    const Time end = record.begin + outcome.end[rank];
+    RAILYARD_CHECK(end >= simulation_->now(), "a rank left before all had entered");
+    simulation_->queue().schedule(end, *this, kRankLeaves, rank);
+  }
+}
+
+const CollectiveRunner::Outcome& CollectiveRunner::outcome_of(Plan& plan, const OpenCall& call) {
+  const Time begin = records_[current_].begin;
+  std::vector<std::int64_t> key;
+  for (const std::uint32_t rank : call.order) {
+    key.push_back(rank);
+    key.push_back((call.start[rank] - begin).count());
+  }
+  const auto [found, added] = plan.outcomes.try_emplace(std::move(key));
+  Outcome& outcome = found->second;
+  if (!added) {
+    ++replays_;
+    records_[current_].replayed = true;
+    return outcome;
+  }
+  if (!sandbox_) sandbox_ = std::make_unique<Sandbox>(*topology_, *costs_);
+  Simulation& simulation = sandbox_->simulation;
+  std::unique_ptr<Executor>& executor = sandbox_->executors[call.plan.value()];
+  if (!executor) {
+    executor = std::make_unique<Executor>(plan.schedule, plan.costs, simulation.queue(), simulation.network(),
+                                          Executor::Options{options_.credits, nullptr});
+    executor->set_listener(sandbox_.get());
+  } else {
+    executor->reset();
+  }
+  sandbox_->executor = executor.get();
+  sandbox_->end.assign(group_.size(), Time{});
+  Network& network = simulation.network();
+  std::vector<Bytes> before;
+  for (std::size_t r = 0; r < network.resource_count(); ++r) before.push_back(network.carried(ResourceId(r)));
+  const Time origin = simulation.now();
+  for (const std::uint32_t rank : call.order)
+    simulation.queue().schedule(origin + (call.start[rank] - begin), *sandbox_, 0, rank);
+  simulation.queue().run();
+  RAILYARD_CHECK(executor->finished(), "a validated schedule ends");
+  for (const Time end : sandbox_->end) outcome.end.push_back(end - origin);
+  outcome.digest = executor->digest();
+  outcome.messages = executor->messages();
+  for (std::size_t r = 0; r < before.size(); ++r)
+    if (const Bytes more = network.carried(ResourceId(r)) - before[r]; more.raw() != 0)
+      outcome.carried.emplace_back(ResourceId(r), more);
+  return outcome;
+}
+
+void CollectiveRunner::on_event(std::uint32_t, std::uint32_t rank) { leave(rank, simulation_->now()); }
+
+void CollectiveRunner::on_rank_done(std::uint32_t rank) { leave(rank, simulation_->now()); }
+
+void CollectiveRunner::leave(std::uint32_t rank, Time end) {
+  OpenCall& call = open_.front();
+  CallRecord& record = records_[current_];
+  record.end[rank] = end;
+  CollectiveListener& listener = *call.listeners[rank];
+  const std::uint32_t index = current_;
+  if (--call.left == 0) {
+    record.done = end;
+    if (!is_replayed()) {
+      const Executor& executor = *plans_[call.plan.index()].in_place;
+      record.digest = executor.digest();
+      record.messages = executor.messages();
+    }
+    messages_ += record.messages;
+    close_current();
+  }
+  listener.on_collective_done(*this, rank, index);
+}
+
+// The next call goes on the wire; ranks that entered it already start in the order they came.
+void CollectiveRunner::close_current() {
+  open_.erase(open_.begin());
+  ++current_;
+  if (open_.empty()) return;
+  const std::vector<std::uint32_t> waiting = open_.front().order;
+  for (const std::uint32_t rank : waiting) start_rank(rank);
+}
+
+std::uint64_t CollectiveRunner::sandbox_events() const {
+  return sandbox_ ? sandbox_->simulation.queue().executed() : 0;
+}
+
+std::uint64_t CollectiveRunner::sandbox_solves() const {
+  return sandbox_ ? sandbox_->simulation.network().solves() : 0;
+}
+
+std::vector<std::string> CollectiveRunner::waiting(std::size_t limit) const {
+  std::vector<std::string> lines;
+  if (open_.empty()) return lines;
+  const OpenCall& call = open_.front();
+  const Plan& plan = plans_[call.plan.index()];
+  for (std::uint32_t rank = 0; rank < group_.size() && lines.size() < limit; ++rank)
+    if (call.start[rank] == Time::max())
+      lines.push_back(fmt::format("call {} ({}): rank {} never entered", current_,
+                                  to_text(plan.call.collective), group_[rank].rank.value()));
+  if (plan.in_place && lines.size() < limit)
+    for (std::string& line : plan.in_place->waiting_lanes(limit - lines.size())) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace railyard::sim

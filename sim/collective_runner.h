@@ -1,0 +1,140 @@
+// CollectiveRunner: the collectives of one communicator in a run. Every rank enters the calls in the
+// same order, each when its stream reaches it; ranks wait for each other only through the data.
+//
+// One call of a communicator is on the wire at a time: a rank that enters call k + 1 while another is
+// still in call k begins when that one has left. (NCCL's channels are FIFOs shared by consecutive
+// calls; ranks leave a collective within microseconds of each other.)
+//
+// Exact replay. A collective that meets no other traffic depends only on (plan, the ranks' order and
+// offsets of entering): integer times make it independent of when it runs. With `replay` such a call
+// is simulated once, alone, and its outcome (ends, digest, bytes per link) used again. It is for runs in
+// which this communicator is the only source of traffic, and for collectives in which no rank can leave
+// before all have entered; others are simulated in place. Both ways give the same trace hash.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/collective.h"
+#include "sim/cost.h"
+#include "sim/executor.h"
+#include "sim/schedule_costs.h"
+#include "sim/simulation.h"
+
+namespace railyard::sim {
+
+using PlanId = Id<struct PlanTag>;
+
+class CollectiveRunner;
+
+class CollectiveListener {
+ public:
+  virtual ~CollectiveListener() = default;
+  virtual void on_collective_done(const CollectiveRunner& runner, std::uint32_t group_rank,
+                                  std::uint32_t call) = 0;
+};
+
+// One call, when it is over.
+struct CallRecord {
+  PlanId plan;
+  std::vector<Time> enter;  // by group rank: when its stream reached the call
+  std::vector<Time> end;    // by group rank
+  Time begin{};             // first rank that could go on
+  Time done{};              // last end
+  std::uint64_t digest = 0;
+  std::int64_t messages = 0;
+  bool replayed = false;
+};
+
+class CollectiveRunner final : public EventHandler, public RunListener {
+ public:
+  struct Options {
+    bool credits = true;
+    bool replay = false;
+    MessageObserver* observer = nullptr;  // sees the messages of calls simulated in place
+  };
+  CollectiveRunner(Simulation& simulation, const Topology& topology, Group group,
+                   CollectiveSource& source, const CostModel& costs, const Options& options);
+  ~CollectiveRunner() override;
+  CollectiveRunner(const CollectiveRunner&) = delete;
+  CollectiveRunner& operator=(const CollectiveRunner&) = delete;
+
+  // Builds (or finds) the schedule and costs of a call, so that bad calls fail before the run.
+  Result<PlanId> plan(const CollectiveCall& call);
+  [[nodiscard]] const Schedule& schedule(PlanId plan) const { return *plans_[plan.index()].schedule; }
+  [[nodiscard]] Slowdown slowdown(PlanId plan) const { return plans_[plan.index()].slowdown; }
+
+  // The rank's stream reaches its next call now. Calls are numbered 0, 1, 2, ... per rank; all ranks
+  // must make the same calls in the same order. `listener` hears when the rank leaves this call.
+  std::uint32_t enter(std::uint32_t group_rank, PlanId plan, CollectiveListener& listener);
+
+  // The number of the rank's next call.
+  [[nodiscard]] std::uint32_t next_call(std::uint32_t group_rank) const { return next_call_[group_rank]; }
+
+  [[nodiscard]] const Group& group() const { return group_; }
+  [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
+  [[nodiscard]] std::int64_t messages() const { return messages_; }
+  [[nodiscard]] std::int64_t replays() const { return replays_; }
+  // Events and solves of calls that were simulated apart for replay.
+  [[nodiscard]] std::uint64_t sandbox_events() const;
+  [[nodiscard]] std::uint64_t sandbox_solves() const;
+  // Who waits for whom, when the run ended with calls open; at most `limit` lines.
+  [[nodiscard]] std::vector<std::string> waiting(std::size_t limit) const;
+
+  void on_event(std::uint32_t code, std::uint32_t argument) override;
+  void on_rank_done(std::uint32_t group_rank) override;
+
+ private:
+  struct Sandbox;
+  struct Outcome {
+    std::vector<Duration> end;  // by rank, after the first entry
+    std::uint64_t digest = 0;
+    std::int64_t messages = 0;
+    std::vector<std::pair<ResourceId, Bytes>> carried;
+  };
+  struct Plan {
+    CollectiveCall call;
+    std::shared_ptr<const Schedule> schedule;
+    std::shared_ptr<const ScheduleCosts> costs;
+    Slowdown slowdown;
+    std::unique_ptr<Executor> in_place;
+    bool replayable = false;
+    // Entry order and offsets of the ranks -> what came of it.
+    std::map<std::vector<std::int64_t>, Outcome> outcomes;
+  };
+  struct OpenCall {
+    PlanId plan;
+    std::vector<std::uint32_t> order;  // ranks as they entered
+    std::vector<Time> start;           // by rank: when it could go on; Time::max() = not entered
+    std::vector<CollectiveListener*> listeners;
+    std::uint32_t left = 0;
+  };
+
+  void open_call(PlanId plan);
+  void start_rank(std::uint32_t group_rank);
+  void replay_current();
+  const Outcome& outcome_of(Plan& plan, const OpenCall& call);
+  void leave(std::uint32_t group_rank, Time end);
+  void close_current();
+  [[nodiscard]] bool is_replayed() const;
+
+  Simulation* simulation_;
+  const Topology* topology_;
+  Group group_;
+  CollectiveSource* source_;
+  const CostModel* costs_;
+  Options options_;
+  std::vector<Plan> plans_;
+  std::vector<CallRecord> records_;       // by call
+  std::vector<OpenCall> open_;            // calls current_, current_ + 1, ...
+  std::vector<std::uint32_t> next_call_;  // by rank
+  std::uint32_t current_ = 0;             // the call on the wire
+  std::int64_t messages_ = 0;
+  std::int64_t replays_ = 0;
+  std::unique_ptr<Sandbox> sandbox_;
+};
+
+}  // namespace railyard::sim

@@ -1,0 +1,165 @@
+// The host thread of one rank, written as the framework's own control flow: a coroutine that spends
+// host time, launches work on the GPU's streams and sometimes waits for it.
+//
+//   Task step(HostThread& host, ...) {
+//     co_await host.launch(compute, kernel);        // host.costs().op_launch of host time, then the launch
+//     co_await host.busy(grad_hook);
+//     const GpuEventId ready = host.gpu().record(compute);
+//     co_await host.collective(comm, runner, rank, plan, name);
+//     co_await host.synchronize(compute);           // the host waits for the stream
+//   }
+//
+// Tasks may co_await other tasks. They are resumed by the event queue only, and destroyed with the
+// HostThread, finished or not.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+#include "sim/event_queue.h"
+#include "sim/gpu.h"
+#include "sim/parameters.h"
+
+namespace railyard::sim {
+
+class [[nodiscard]] Task {
+ public:
+  struct promise_type {
+    std::coroutine_handle<> continuation;
+    std::exception_ptr failure;
+
+    Task get_return_object() { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    struct Final {
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> done) noexcept {
+        const std::coroutine_handle<> next = done.promise().continuation;
+        return next ? next : std::noop_coroutine();
+      }
+      void await_resume() noexcept {}
+    };
+    Final final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { failure = std::current_exception(); }
+  };
+
+  explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  [[nodiscard]] bool done() const { return !handle_ || handle_.done(); }
+  void resume() const { handle_.resume(); }
+  void rethrow() const {
+    if (handle_ && handle_.promise().failure) std::rethrow_exception(handle_.promise().failure);
+  }
+
+  // co_await task: runs it to its end, then goes on.
+  bool await_ready() const noexcept { return done(); }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<> caller) noexcept {
+    handle_.promise().continuation = caller;
+    return handle_;
+  }
+  void await_resume() const { rethrow(); }
+
+ private:
+  std::coroutine_handle<promise_type> handle_;
+};
+
+class HostThread final : public EventHandler {
+ public:
+  // CUDA lets a host run this many launches ahead of a stream before a launch blocks.
+  static constexpr std::size_t kLaunchQueue = 1024;
+
+  HostThread(EventQueue& queue, Gpu& gpu, const HostParameters& costs)
+      : queue_(&queue), gpu_(&gpu), costs_(costs) {}
+  HostThread(const HostThread&) = delete;
+  HostThread& operator=(const HostThread&) = delete;
+
+  // Begins the program at the current time. Once per host.
+  void start(Task program) {
+    program_ = std::move(program);
+    resume_ = {};
+    queue_->schedule(queue_->now(), *this, 0, 0);
+  }
+  [[nodiscard]] bool finished() const { return program_.done(); }
+  [[nodiscard]] Gpu& gpu() { return *gpu_; }
+  [[nodiscard]] const HostParameters& costs() const { return costs_; }
+  [[nodiscard]] Time now() const { return queue_->now(); }
+
+  // Suspends for host time; ready at once if that is zero.
+  struct Busy {
+    HostThread* host;
+    Duration time;
+    [[nodiscard]] bool await_ready() const { return time.count() == 0; }
+    void await_suspend(std::coroutine_handle<> caller) const { host->sleep(time, caller); }
+    void await_resume() const {}
+  };
+  [[nodiscard]] Busy busy(Duration time) { return {this, time}; }
+
+  // Suspends until an event of the GPU has fired.
+  struct UntilEvent {
+    HostThread* host;
+    GpuEventId event;
+    [[nodiscard]] bool await_ready() const { return host->gpu().fired(event); }
+    void await_suspend(std::coroutine_handle<> caller) const { host->await_event(event, caller); }
+    void await_resume() const {}
+  };
+  [[nodiscard]] UntilEvent until(GpuEventId event) { return {this, event}; }
+  [[nodiscard]] UntilEvent synchronize(StreamId stream) { return until(gpu_->record(stream)); }
+
+  // Host time of one launch, then the launch itself (a nested task would cost an allocation each).
+  struct Launch {
+    HostThread* host;
+    StreamId stream;
+    Kernel kernel;
+    [[nodiscard]] bool await_ready() const {
+      return host->costs_.op_launch.count() == 0 && host->gpu().pending(stream) < kLaunchQueue;
+    }
+    void await_suspend(std::coroutine_handle<> caller) const {
+      if (host->gpu().pending(stream) < kLaunchQueue) return host->sleep(host->costs_.op_launch, caller);
+      host->await_space(stream, caller);
+    }
+    void await_resume() const { host->gpu().launch(stream, kernel); }
+  };
+  [[nodiscard]] Launch launch(StreamId stream, const Kernel& kernel) { return {this, stream, kernel}; }
+
+  void on_event(std::uint32_t, std::uint32_t) override {
+    const std::coroutine_handle<> next = std::exchange(resume_, {});
+    if (next)
+      next.resume();
+    else
+      program_.resume();
+    if (program_.done()) program_.rethrow();
+  }
+
+ private:
+  void sleep(Duration time, std::coroutine_handle<> caller) {
+    resume_ = caller;
+    queue_->schedule(queue_->now() + time, *this, 0, 0);
+  }
+  void await_event(GpuEventId event, std::coroutine_handle<> caller) {
+    resume_ = caller;
+    gpu_->notify(event, *this, 0, 0);
+  }
+
+  void await_space(StreamId stream, std::coroutine_handle<> caller) {
+    resume_ = caller;
+    gpu_->notify_below(stream, kLaunchQueue, *this);
+  }
+
+  EventQueue* queue_;
+  Gpu* gpu_;
+  HostParameters costs_;
+  Task program_{nullptr};
+  std::coroutine_handle<> resume_;
+};
+
+}  // namespace railyard::sim
