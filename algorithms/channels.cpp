@@ -42,7 +42,8 @@ std::vector<std::uint32_t> local_order(const Places& places, const Place& place,
     }
   }
   std::vector<std::uint32_t> order = place.ranks;
-  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(start % count), order.end());
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(start % count),
+              order.end());
   return order;
 }
 
@@ -79,9 +80,8 @@ void add_net_edge(const Places& places, std::pair<std::uint32_t, std::uint32_t> 
 }
 
 void add_ring(const Places& places, std::vector<Segment> segments, Channel& channel) {
-  const bool same_rail = std::all_of(segments.begin(), segments.end(), [](const Segment& one) {
-    return one.rail == one.last_rail;
-  });
+  const bool same_rail = std::all_of(segments.begin(), segments.end(),
+                                     [](const Segment& one) { return one.rail == one.last_rail; });
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (!same_rail && i % 2 == 1) {
       std::reverse(segments[i].ranks.begin(), segments[i].ranks.end());
@@ -135,9 +135,8 @@ void add_tree(const Places& places, const std::vector<Segment>& segments, std::u
 void drop_repeated_edges(Channel& channel) {
   const auto key = [](const sim::NetEdge& edge) { return std::make_pair(edge.from, edge.to); };
   auto& edges = channel.net_edges;
-  std::stable_sort(edges.begin(), edges.end(), [&](const auto& a, const auto& b) {
-    return key(a) < key(b);
-  });
+  std::stable_sort(edges.begin(), edges.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
   edges.erase(std::unique(edges.begin(), edges.end(),
                           [&](const auto& a, const auto& b) { return key(a) == key(b); }),
               edges.end());
@@ -180,18 +179,17 @@ Result<Channels> default_channels(const sim::Topology& topology, const sim::Grou
   RAILYARD_ASSIGN(const Places places, find_places(topology, group));
   const std::uint32_t count = options.count == 0 ? count_by_rule(places) : options.count;
   if (count > kMaxChannels)
-    return bad_input(std::to_string(count) + " channels; at most " +
-                     std::to_string(kMaxChannels) + " are possible");
+    return bad_input(std::to_string(count) + " channels; at most " + std::to_string(kMaxChannels) +
+                     " are possible");
   std::uint32_t rails = rail_count(places);
   if (options.rails > rails)
-    return bad_input(std::to_string(options.rails) + " rails asked for; the nodes of this group have " +
-                     std::to_string(rails));
+    return bad_input(std::to_string(options.rails) +
+                     " rails asked for; the nodes of this group have " + std::to_string(rails));
   if (options.rails > 0) rails = options.rails;
   Channels channels(count);
   for (std::uint32_t c = 0; c < count; ++c) {
     std::vector<Segment> segments;
-    for (const Place& place : places.places)
-      segments.push_back(segment(places, place, c, rails));
+    for (const Place& place : places.places) segments.push_back(segment(places, place, c, rails));
     add_tree(places, segments, c < div_up(count, 2) ? 0 : 1, channels[c]);
     add_ring(places, std::move(segments), channels[c]);
     drop_repeated_edges(channels[c]);

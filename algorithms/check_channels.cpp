@@ -72,8 +72,7 @@ bool is_nic(const Topology& topology, DeviceId id) {
 
 Result<void> check_net_edges(const Topology& topology, std::size_t ranks, const Channel& channel) {
   for (const sim::NetEdge& edge : channel.net_edges) {
-    const std::string where =
-        "the edge from " + rank_name(edge.from) + " to " + rank_name(edge.to);
+    const std::string where = "the edge from " + rank_name(edge.from) + " to " + rank_name(edge.to);
     if (edge.from >= ranks || edge.to >= ranks)
       return bad_input(where + " leaves the group of " + std::to_string(ranks) + " ranks");
     if (!is_nic(topology, edge.nic_out) || !is_nic(topology, edge.nic_in))

@@ -12,7 +12,7 @@ using sim::Collective;
 using sim::CollectiveCall;
 using sim::Protocol;
 
-constexpr std::int64_t kRingAlign = 16;         // of the last loop's chunk
+constexpr std::int64_t kRingAlign = 16;  // of the last loop's chunk
 constexpr std::int64_t kSimpleSliceElements = 16;
 constexpr std::int64_t kMinSliceFraction = 32;  // a slice is at least this part of the largest
 constexpr std::int64_t kChunkSteps = 4;         // Ring Simple AllReduce, AllGather, ReduceScatter
@@ -26,13 +26,10 @@ bool has_long_chunks(const CollectiveCall& call) {
 
 std::int64_t grain(Protocol protocol) {
   switch (protocol) {
-    case Protocol::ll:
-      return 16;
-    case Protocol::ll128:
-      return 1'920;
+    case Protocol::ll: return 16;
+    case Protocol::ll128: return 1'920;
     case Protocol::simple:
-    case Protocol::plain:
-      break;
+    case Protocol::plain: break;
   }
   return 512;
 }
@@ -44,8 +41,7 @@ std::int64_t shrink_tree_ll128(std::int64_t chunk, std::int64_t part, const Comm
   const auto levels =
       static_cast<float>(1 + log2_floor(shape.nodes) + 0.1 * static_cast<double>(per_node));
   const auto shrink = [&](float chunks_per_level, std::int64_t floor) {
-    while (chunk > floor &&
-           static_cast<float>(part / chunk) < levels * chunks_per_level / per_node)
+    while (chunk > floor && static_cast<float>(part / chunk) < levels * chunks_per_level / per_node)
       chunk /= 2;
   };
   shrink(64, 131'072);
@@ -65,14 +61,10 @@ Bytes plain_chunk(const CollectiveCall& call, const CommShape& shape, Bytes part
 
 Bytes step_payload(Protocol protocol) {
   switch (protocol) {
-    case Protocol::ll:
-      return bytes(32'768);
-    case Protocol::ll128:
-      return bytes(576'000);
-    case Protocol::simple:
-      return bytes(524'288);
-    case Protocol::plain:
-      break;
+    case Protocol::ll: return bytes(32'768);
+    case Protocol::ll128: return bytes(576'000);
+    case Protocol::simple: return bytes(524'288);
+    case Protocol::plain: break;
   }
   RAILYARD_CHECK(false, "the plain protocol has no step");
 }

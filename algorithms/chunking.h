@@ -1,14 +1,14 @@
-// Chunks and slices: in what portions a channel's part moves. Source: NCCL 2.30, computeBuffSizes and
-// the per-algorithm chunk rules.
+// Chunks and slices: in what portions a channel's part moves. Source: NCCL 2.30, computeBuffSizes
+// and the per-algorithm chunk rules.
 //
 // A connection's FIFO has 8 steps. Payload of a step, grain (chunks are multiples of it):
 //   LL 32 KiB, 16 B      LL128 576,000 B, 1,920 B      Simple 512 KiB, 512 B
-// Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so the
-// FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step, 8
-// slices. Tree LL128 halves its chunk for small parts.
+// Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so
+// the FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step,
+// 8 slices. Tree LL128 halves its chunk for small parts.
 //
-// `plain` (no protocol; for comparison with other simulators): every operation moves a whole block at
-// once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.
+// `plain` (no protocol; for comparison with other simulators): every operation moves a whole block
+// at once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.
 //
 // Example: a 16 MiB part of a ring AllReduce under Simple moves as 2 MiB chunks, 1 MiB slices.
 #pragma once

@@ -38,9 +38,9 @@ Result<void> check_size(const CollectiveCall& call, std::uint32_t ranks) {
                      " bytes are no whole number of elements of " + std::to_string(element) +
                      " bytes");
   if (call.collective == Collective::all_to_all && size % (element * ranks) != 0)
-    return bad_input("AllToAll: " + std::to_string(size) + " bytes do not divide into elements of " +
-                     std::to_string(element) + " bytes for each of " + std::to_string(ranks) +
-                     " ranks");
+    return bad_input("AllToAll: " + std::to_string(size) +
+                     " bytes do not divide into elements of " + std::to_string(element) +
+                     " bytes for each of " + std::to_string(ranks) + " ranks");
   return {};
 }
 
@@ -48,10 +48,7 @@ Result<void> check_size(const CollectiveCall& call, std::uint32_t ranks) {
 
 Communicator::Communicator(CommShape shape, sim::Channels channels, LaunchLimits limits,
                            P2pLayout p2p)
-    : shape_(shape),
-      channels_(std::move(channels)),
-      limits_(limits),
-      p2p_(std::move(p2p)) {}
+    : shape_(shape), channels_(std::move(channels)), limits_(limits), p2p_(std::move(p2p)) {}
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& topology,
                                                            const sim::Group& group,
@@ -60,8 +57,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& 
   RAILYARD_ASSIGN(Places places, find_places(topology, group));
   RAILYARD_TRY(check_channels(topology, group.size(), channels));
   const CommShape shape = shape_of(places);
-  P2pLayout p2p = p2p_layout(std::move(places), group,
-                             static_cast<std::uint32_t>(channels.size()), options.p2p);
+  P2pLayout p2p = p2p_layout(std::move(places), group, static_cast<std::uint32_t>(channels.size()),
+                             options.p2p);
   return std::unique_ptr<Communicator>(
       new Communicator(shape, std::move(channels), options.limits, std::move(p2p)));
 }
@@ -74,8 +71,7 @@ Result<void> Communicator::check(const CollectiveCall& call) const {
                      std::to_string(shape_.ranks - 1));
   const bool tree = call.algorithm == Algorithm::tree;
   if (tree && call.collective != Collective::all_reduce)
-    return bad_input("Tree is for AllReduce only; " + name(call) + " has Ring",
-                     "algorithm");
+    return bad_input("Tree is for AllReduce only; " + name(call) + " has Ring", "algorithm");
   if (tree && shape_.ranks > 1 && channels_.front().tree.empty())
     return bad_input("Tree: the channels of this group have no trees", "algorithm");
   if (call.collective == Collective::all_to_all && call.in_place)

@@ -31,12 +31,13 @@ class Communicator final : public sim::CollectiveSource {
  public:
   // Errors: an empty group; a member that is no GPU of the topology, or there twice; channels that
   // do not fit the group (see check_channels()).
-  static sim::Result<std::unique_ptr<Communicator>> create(
-      const sim::Topology& topology, const sim::Group& group, sim::Channels channels,
-      const CommunicatorOptions& options = {});
+  static sim::Result<std::unique_ptr<Communicator>> create(const sim::Topology& topology,
+                                                           const sim::Group& group,
+                                                           sim::Channels channels,
+                                                           const CommunicatorOptions& options = {});
 
-  // Errors: a size that is negative or no whole number of elements (AllToAll: of elements per peer);
-  // an element of other than 1, 2, 4 or 8 bytes; a root out of range; Tree for anything but
+  // Errors: a size that is negative or no whole number of elements (AllToAll: of elements per
+  // peer); an element of other than 1, 2, 4 or 8 bytes; a root out of range; Tree for anything but
   // AllReduce; AllToAll in place, or under LL128.
   sim::Result<std::shared_ptr<const sim::Schedule>> schedule(
       const sim::CollectiveCall& call) override;

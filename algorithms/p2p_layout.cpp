@@ -1,4 +1,5 @@
-// The rules of algorithms/point_to_point.h that do not depend on a schedule: rounds, channels, parts.
+// The rules of algorithms/point_to_point.h that do not depend on a schedule: rounds, channels,
+// parts.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -13,14 +14,14 @@ using sim::bytes;
 using sim::Bytes;
 using sim::Protocol;
 
-constexpr std::uint32_t kGroupSize = 8;        // NCCL_P2P_SCHEDULE_GROUP_SIZE
+constexpr std::uint32_t kGroupSize = 8;  // NCCL_P2P_SCHEDULE_GROUP_SIZE
 constexpr std::uint32_t kWorksPerBatch = 8;
-constexpr std::int64_t kNetChunk = 131'072;    // NCCL_P2P_NET_CHUNKSIZE
-constexpr std::int64_t kNvlinkChunk = 524'288; // NCCL_P2P_NVL_CHUNKSIZE
-constexpr std::int64_t kPcieChunk = 131'072;   // NCCL_P2P_PCI_CHUNKSIZE
-constexpr std::int64_t kLlThreshold = 16'384;  // NCCL_P2P_LL_THRESHOLD, per channel
+constexpr std::int64_t kNetChunk = 131'072;     // NCCL_P2P_NET_CHUNKSIZE
+constexpr std::int64_t kNvlinkChunk = 524'288;  // NCCL_P2P_NVL_CHUNKSIZE
+constexpr std::int64_t kPcieChunk = 131'072;    // NCCL_P2P_PCI_CHUNKSIZE
+constexpr std::int64_t kLlThreshold = 16'384;   // NCCL_P2P_LL_THRESHOLD, per channel
 constexpr std::int64_t kPartAlign = 4'096;
-constexpr std::uint32_t kNetPerPeer = 4;       // one 400 Gb/s NIC at 14 GB/s a channel
+constexpr std::uint32_t kNetPerPeer = 4;  // one 400 Gb/s NIC at 14 GB/s a channel
 constexpr std::uint32_t kPciePerPeer = 2;
 
 std::int64_t step_size(const P2pLayout& layout) {
@@ -77,14 +78,12 @@ P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t colle
                      const P2pOptions& options) {
   P2pLayout layout;
   layout.shape = shape_of(places);
-  layout.channels =
-      power_of_two_up(options.channels > 0 ? options.channels : collective_channels);
+  layout.channels = power_of_two_up(options.channels > 0 ? options.channels : collective_channels);
   layout.nvlink = places.nvlink;
   layout.pxn = options.pxn && places.nvlink;
-  layout.channels_per_peer =
-      std::min(layout.channels, options.channels_per_peer > 0
-                                    ? power_of_two_up(options.channels_per_peer)
-                                    : channels_per_peer(layout));
+  layout.channels_per_peer = std::min(
+      layout.channels, options.channels_per_peer > 0 ? power_of_two_up(options.channels_per_peer)
+                                                     : channels_per_peer(layout));
   layout.group_size = group_size(places);
   for (const Place& place : places.places) {
     const auto first = static_cast<std::ptrdiff_t>(layout.order.size());
@@ -121,13 +120,13 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
   const std::int64_t largest = one_node ? step * 32 : step;
   std::uint32_t least = layout.channels_per_peer;
   while (least > 1 && least * layout.shape.ranks > layout.channels) least /= 2;
-  auto count = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(div_up(size.raw(), smallest), 1, least));
+  auto count =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(div_up(size.raw(), smallest), 1, least));
   while (div_up(size.raw(), count) > largest && count <= layout.channels_per_peer / 2) count *= 2;
   P2pParts parts;
   parts.size = bytes(align_up(div_up(size.raw(), count), kPartAlign));
-  parts.count = static_cast<std::uint32_t>(std::max<std::int64_t>(
-      1, div_up(size.raw(), std::max(parts.size.raw(), kPartAlign))));
+  parts.count = static_cast<std::uint32_t>(
+      std::max<std::int64_t>(1, div_up(size.raw(), std::max(parts.size.raw(), kPartAlign))));
   parts.chunk = protocol == Protocol::ll ? step_payload(Protocol::ll) : bytes(step);
   if (between_nodes && protocol == Protocol::simple) {
     if (size < bytes(step))

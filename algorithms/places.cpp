@@ -73,7 +73,8 @@ Result<void> check_members(const Topology& topology, const Group& group) {
     if (!gpu.valid() || gpu.index() >= topology.devices.size() ||
         topology.devices[gpu.index()].kind != DeviceKind::gpu ||
         topology.devices[gpu.index()].node >= topology.nodes.size())
-      return bad_input("rank " + std::to_string(rank) + " of the group is on no GPU of the topology");
+      return bad_input("rank " + std::to_string(rank) +
+                       " of the group is on no GPU of the topology");
     if (taken[gpu.index()])
       return bad_input("two ranks of the group are on " + topology.devices[gpu.index()].name);
     taken[gpu.index()] = true;
@@ -151,9 +152,8 @@ void find_link_kinds(const Topology& topology, const Group& group, Places& resul
     result.nvswitch |= topology.devices[link.to.index()].kind == DeviceKind::nvswitch;
     result.pcie |= link.link_class == LinkClass::pcie || link.link_class == LinkClass::c2c;
   }
-  result.nvlink = std::all_of(group.begin(), group.end(), [&](const sim::Member& one) {
-    return has_nvlink[one.gpu.index()];
-  });
+  result.nvlink = std::all_of(group.begin(), group.end(),
+                              [&](const sim::Member& one) { return has_nvlink[one.gpu.index()]; });
 }
 
 }  // namespace

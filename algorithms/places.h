@@ -19,18 +19,18 @@
 namespace railyard::algorithms {
 
 struct Place {
-  std::vector<std::uint32_t> ranks;    // group ranks, by (node, local index of the GPU)
-  std::vector<sim::DeviceId> nics;     // by rail
-  std::vector<std::uint32_t> rails;    // rails that are nearest to one of its GPUs, ascending
+  std::vector<std::uint32_t> ranks;  // group ranks, by (node, local index of the GPU)
+  std::vector<sim::DeviceId> nics;   // by rail
+  std::vector<std::uint32_t> rails;  // rails that are nearest to one of its GPUs, ascending
 };
 
 struct Places {
   std::vector<Place> places;
-  std::vector<std::uint32_t> place_of;                     // by group rank
-  std::vector<std::vector<std::uint32_t>> nearest_rails;   // by group rank; ascending
-  bool nvlink = false;    // every GPU of the group has an NVLink
-  bool nvswitch = false;  // one of them is on an NVSwitch
-  bool pcie = false;      // one of them has a PCIe or C2C link
+  std::vector<std::uint32_t> place_of;                    // by group rank
+  std::vector<std::vector<std::uint32_t>> nearest_rails;  // by group rank; ascending
+  bool nvlink = false;                                    // every GPU of the group has an NVLink
+  bool nvswitch = false;                                  // one of them is on an NVSwitch
+  bool pcie = false;                                      // one of them has a PCIe or C2C link
 };
 
 // Errors: an empty group; a member that is no GPU of the topology; a GPU that is there twice.

@@ -45,9 +45,8 @@ class AllToAll {
     const auto add = [&](Primitive primitive) {
       return builder_.add_program({Op{.primitive = primitive}});
     };
-    programs_ = {.send = add(Primitive::send),
-                 .recv = add(Primitive::recv),
-                 .copy = add(Primitive::copy)};
+    programs_ = {
+        .send = add(Primitive::send), .recv = add(Primitive::recv), .copy = add(Primitive::copy)};
     add_works();
     plan_batches();
     for (std::uint32_t place = 0; place < layout_.shape.ranks; ++place) add_lanes(place);
@@ -92,8 +91,8 @@ class AllToAll {
     return (table + peer) * parts_.count + part;
   }
 
-  // The n-th round on a channel is in its batch n / 8. Equal on all ranks, so batches cannot wait for
-  // each other in a circle.
+  // The n-th round on a channel is in its batch n / 8. Equal on all ranks, so batches cannot wait
+  // for each other in a circle.
   void plan_batches() {
     rounds_on_.assign(layout_.channels, 0);
     for (const P2pRound& round : layout_.rounds) {

@@ -4,18 +4,22 @@
 // Rounds. Every rank goes through the peers in rounds; in each it sends to one and receives from
 // another, and round 0 is a copy to itself. Ranks form groups of g: all ranks on one node, else 8
 // (reduced so that it divides each node's ranks). The group distance D runs through 0, 1, 3, 6, 10
-// ... mod the next power of two (x <- x + i), without those that are not below the number of groups;
-// for each D the local distance d = 0..g-1: send to (group + D, local + d), receive from (group - D,
-// local - d).
-// Channels. base = round on one node, else (index of D) * ceil(g/8) + d/8; part k of a round goes to
-// channel (bit reverse of base + k) mod p2p channels.
-// Parts. b bytes for a peer use min(least per peer, ceil(b / smallest part)) channels, doubled while a
-// part is above the largest, up to the most per peer; parts are multiples of 4 KiB. Least per peer =
-// most per peer, halved while it times the ranks is above the p2p channels.
+// ... mod the next power of two (x <- x + i), without those that are not below the number of
+// groups; for each D the local distance d = 0..g-1: send to (group + D, local + d), receive from
+// (group - D, local - d).
+//
+// Channels. base = round on one node, else (index of D) * ceil(g/8) + d/8; part k of a round goes
+// to channel (bit reverse of base + k) mod p2p channels.
+//
+// Parts. b bytes for a peer use min(least per peer, ceil(b / smallest part)) channels, doubled
+// while a part is above the largest, up to the most per peer; parts are multiples of 4 KiB. Least
+// per peer = most per peer, halved while it times the ranks is above the p2p channels.
+//
 // Batches. The rounds of one channel run eight at a time, in order (Lane::batch).
 //
-// Left out: the network's buffers, which the connections of a channel share; 0-byte messages (a call
-// of 0 bytes does nothing); Simple beside LL in one call. A large group has O(ranks^2) connections.
+// Left out: the network's buffers, which the connections of a channel share; 0-byte messages (a
+// call of 0 bytes does nothing); Simple beside LL in one call. A large group has O(ranks^2)
+// connections.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +41,7 @@ struct P2pOptions {
 
 // Who exchanges with whom in which round, on which channels; a communicator has one.
 struct P2pRound {
-  std::uint32_t base = 0;            // of its channels, before the bit reverse
+  std::uint32_t base = 0;  // of its channels, before the bit reverse
   std::uint32_t group_distance = 0;
   std::uint32_t local_distance = 0;
 };
@@ -49,9 +53,9 @@ struct P2pLayout {
   bool nvlink = false;
   bool pxn = false;
   std::uint32_t group_size = 1;
-  std::vector<std::uint32_t> order;      // ranks by (node, rank): place in the groups -> rank
+  std::vector<std::uint32_t> order;  // ranks by (node, rank): place in the groups -> rank
   std::vector<P2pRound> rounds;
-  std::vector<sim::DeviceId> gpu;        // by rank, for PXN relays
+  std::vector<sim::DeviceId> gpu;  // by rank, for PXN relays
   Places places;
 };
 
@@ -77,8 +81,8 @@ struct P2pParts {
 P2pParts p2p_parts(const P2pLayout& layout, sim::Protocol protocol, sim::Bytes size,
                    bool between_nodes);
 
-// The protocol NCCL uses for sends of `size` bytes to each peer: LL up to 16 KiB per channel where all
-// ranks are in one node, else Simple (network connections have no LL buffers by default).
+// The protocol NCCL uses for sends of `size` bytes to each peer: LL up to 16 KiB per channel where
+// all ranks are in one node, else Simple (network connections have no LL buffers by default).
 sim::Protocol p2p_protocol(const P2pLayout& layout, sim::Bytes size);
 
 // Error: more lanes than a schedule can number.

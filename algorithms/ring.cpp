@@ -29,9 +29,9 @@ Op rotating_op(Primitive primitive, std::uint32_t repeat, std::int32_t block) {
 }
 
 void drop_empty(Program& program) {
-  program.erase(std::remove_if(program.begin(), program.end(),
-                               [](const Op& op) { return op.repeat == 0; }),
-                program.end());
+  program.erase(
+      std::remove_if(program.begin(), program.end(), [](const Op& op) { return op.repeat == 0; }),
+      program.end());
 }
 
 Program rotating_program(const sim::CollectiveCall& call, std::uint32_t ranks) {
@@ -46,11 +46,9 @@ Program rotating_program(const sim::CollectiveCall& call, std::uint32_t ranks) {
       program.push_back(rotating_op(Primitive::recv_reduce_copy_send, 1, 0));
       break;
     case Collective::all_gather:
-      program.push_back(
-          rotating_op(call.in_place ? Primitive::send : Primitive::copy_send, 1, 0));
+      program.push_back(rotating_op(call.in_place ? Primitive::send : Primitive::copy_send, 1, 0));
       break;
-    default:
-      program.push_back(rotating_op(Primitive::recv_reduce_copy, 1, 0));
+    default: program.push_back(rotating_op(Primitive::recv_reduce_copy, 1, 0));
   }
   if (call.collective != Collective::reduce_scatter) {
     program.push_back(rotating_op(Primitive::recv_copy_send, middle, -1));
@@ -170,8 +168,7 @@ sim::Schedule ring_schedule(const BuildInput& input) {
     const ChainPrograms programs = add_chain_programs(input.call, builder);
     for (const Part& part : input.parts) add_chain(input, part, programs, builder);
   } else {
-    const ProgramId program =
-        builder.add_program(rotating_program(input.call, input.shape.ranks));
+    const ProgramId program = builder.add_program(rotating_program(input.call, input.shape.ranks));
     for (const Part& part : input.parts) add_rotating_ring(input, part, program, builder);
   }
   return std::move(builder).finish(fifo_slices(input.call));

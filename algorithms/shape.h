@@ -1,4 +1,4 @@
-// What the rules need to know of a communicator besides its channels, and integer helpers they share.
+// What the rules need to know of a communicator besides its channels; integer helpers they share.
 #pragma once
 
 #include <cstdint>

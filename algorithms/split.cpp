@@ -110,8 +110,7 @@ void advance(const CellSplit& split, std::int64_t cell_traffic, Budget& budget) 
 
 std::vector<Part> split_evenly(const CollectiveCall& call, std::uint32_t channels) {
   std::vector<Part> parts;
-  const Bytes each =
-      bytes(align_up(div_up(call.size.raw(), channels), call.element_size));
+  const Bytes each = bytes(align_up(div_up(call.size.raw(), channels), call.element_size));
   for (Bytes offset; offset < call.size; offset += each) {
     const auto channel = static_cast<std::uint32_t>(parts.size());
     parts.push_back({channel, offset, std::min(each, call.size - offset)});
@@ -128,10 +127,9 @@ std::int64_t traffic_per_byte(const CollectiveCall& call, const CommShape& shape
   return call.protocol == Protocol::ll ? 4 * traffic : traffic;
 }
 
-LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape,
-                         std::uint32_t channels, const LaunchLimits& limits) {
-  const std::int64_t size =
-      call.size.raw() * (counts_all_ranks(call.collective) ? shape.ranks : 1);
+LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape, std::uint32_t channels,
+                         const LaunchLimits& limits) {
+  const std::int64_t size = call.size.raw() * (counts_all_ranks(call.collective) ? shape.ranks : 1);
   const std::int64_t threshold = bytes_per_thread(call, shape);
   std::uint32_t threads = max_threads(call, limits);
   const auto too_small = [&] { return size < threshold * threads * channels; };

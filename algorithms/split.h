@@ -3,7 +3,8 @@
 //
 // The message is cut into contiguous parts. Parts are counted in cells of about 32 KiB of traffic;
 // traffic = bytes * (AllReduce 2; AllGather, ReduceScatter n; else 1) * (LL 4, else 1). The first
-// ("lo") and last ("hi") channel may carry less than those between, and small calls use few channels.
+// ("lo") and last ("hi") channel may carry less than those between, and small calls use few
+// channels.
 //
 // Example (8 ranks, 24 channels, fp32): AllReduce of 1 MiB, Ring LL = 23 x 45056 B + 12288 B;
 // of 64 KiB, Tree LL = 16 x 4096 B.
@@ -53,8 +54,8 @@ std::int64_t traffic_per_byte(const sim::CollectiveCall& call, const CommShape& 
 std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
                                            std::uint32_t channels);
 
-// The parts of a call that is alone: the rules above; Protocol::plain takes every channel allowed and
-// gives each ceil(size / channels), rounded up to an element. No parts for 0 bytes.
+// The parts of a call that is alone: the rules above; Protocol::plain takes every channel allowed
+// and gives each ceil(size / channels), rounded up to an element. No parts for 0 bytes.
 std::vector<Part> split_call(const sim::CollectiveCall& call, const CommShape& shape,
                              std::uint32_t channels, const LaunchLimits& limits);
 

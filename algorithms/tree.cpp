@@ -36,13 +36,10 @@ TreePrograms add_programs(ScheduleBuilder& builder) {
 
 std::uint8_t up_percent(Protocol protocol) {
   switch (protocol) {
-    case Protocol::simple:
-      return 60;
+    case Protocol::simple: return 60;
     case Protocol::ll:
-    case Protocol::ll128:
-      return 70;
-    case Protocol::plain:
-      break;
+    case Protocol::ll128: return 70;
+    case Protocol::plain: break;
   }
   return 50;
 }

@@ -1,5 +1,5 @@
-// Tree AllReduce. Source: NCCL 2.30, runTreeSplit. Each channel pushes its part chunk by chunk up its
-// tree and the sum down again; every tree edge carries the channel's part once each way.
+// Tree AllReduce. Source: NCCL 2.30, runTreeSplit. Each channel pushes its part chunk by chunk up
+// its tree and the sum down again; every tree edge carries the channel's part once each way.
 //
 //   root    one lane: recvReduceCopySend from and to all children
 //   others  two lanes of one CTA, which run at the same time:

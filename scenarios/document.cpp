@@ -163,7 +163,7 @@ class TreeBuilder : public YAML::EventHandler {
   void require_not_a_key(const Mark& mark) {
     const Open& parent = open_.back();
     if (parent.node.kind == Node::Kind::map && !parent.has_key)
-      refuse(mark, "a key must be a name, not a list or a map");
+      refuse(mark, "a key must be a name, not a list or a map; is a bracket left open?");
   }
 
   void start_key(Node key) {

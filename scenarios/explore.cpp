@@ -59,7 +59,7 @@ Result<void> decode(const Place& place, Exploration& out) {
 Result<void> check_axes(const Scenario& scenario) {
   for (const Axis& axis : scenario.explore->axes)
     for (std::size_t i = 0; i < axis.values.size(); ++i) {
-      const auto checked = apply(scenario, {setting(axis, i)});
+      const auto checked = scenario_at(scenario, {setting(axis, i)});
       if (checked.ok()) continue;
       Error error = checked.error();
       error.message = fmt::format("explore varies '{}' = {}: {}", printable(axis.path, 60),
@@ -85,7 +85,7 @@ std::vector<ExplorePoint> explore_points(const Scenario& scenario) {
   return points;
 }
 
-Result<Scenario> apply(const Scenario& scenario, const ExplorePoint& point) {
+Result<Scenario> scenario_at(const Scenario& scenario, const ExplorePoint& point) {
   auto document = std::make_shared<Document>(*scenario.document);
   remove(document->root, "explore");
   for (const Setting& one : point)

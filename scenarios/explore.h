@@ -1,7 +1,7 @@
 // The grid of a scenario's `explore:` block.
 //
 //   for (const ExplorePoint& point : explore_points(scenario)) {
-//     RAILYARD_ASSIGN(const Scenario one, apply(scenario, point));
+//     RAILYARD_ASSIGN(const Scenario one, scenario_at(scenario, point));
 //     ...
 //   }
 //
@@ -29,6 +29,6 @@ using ExplorePoint = std::vector<Setting>;  // one per axis
 std::vector<ExplorePoint> explore_points(const Scenario& scenario);
 
 // The scenario of one point; it has no `explore:` block.
-Result<Scenario> apply(const Scenario& scenario, const ExplorePoint& point);
+Result<Scenario> scenario_at(const Scenario& scenario, const ExplorePoint& point);
 
 }  // namespace railyard::scenarios

@@ -11,15 +11,12 @@ Bytes nccl_tests_size(Collective collective, Bytes size, std::size_t ranks) {
 double bus_bandwidth_factor(Collective collective, std::size_t ranks) {
   const double n = static_cast<double>(ranks);
   switch (collective) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n;
+    case Collective::all_reduce: return 2 * (n - 1) / n;
     case Collective::all_gather:
     case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return (n - 1) / n;
+    case Collective::all_to_all: return (n - 1) / n;
     case Collective::broadcast:
-    case Collective::reduce:
-      return 1;
+    case Collective::reduce: return 1;
   }
   RAILYARD_CHECK(false, "unknown collective");
 }

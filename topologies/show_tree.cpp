@@ -42,14 +42,38 @@ class NodePrinter {
   std::string print() {
     for (const sim::DeviceId device : view_.devices())
       if (view_.kind(device) == DeviceKind::cpu) print_cpu(device);
-    for (const sim::DeviceId device : view_.devices())
-      if (view_.kind(device) != DeviceKind::cpu && view_.kind(device) != DeviceKind::nvswitch &&
-          !view_.parent(device).valid())
-        print_device(device, "", 1);  // cut off, or a machine without an inside
+    print_loose();
     return std::move(text_);
   }
 
  private:
+  // Devices without a CPU above: cut off, or on a machine without an inside. Runs that read the
+  // same are one line.
+  void print_loose() {
+    std::vector<sim::DeviceId> run;
+    const auto flush = [&] {
+      if (run.empty()) return;
+      text_ += "  " + short_name(topology_, run.front());
+      if (run.size() > 1)
+        text_ += fmt::format(" .. {} ({} equal)", short_name(topology_, run.back()), run.size());
+      text_ += extras(run.front()) + "\n";
+      run.clear();
+    };
+    for (const sim::DeviceId device : view_.devices()) {
+      const DeviceKind kind = view_.kind(device);
+      if (kind == DeviceKind::cpu || kind == DeviceKind::nvswitch || view_.parent(device).valid())
+        continue;
+      const bool same = !run.empty() && view_.kind(run.front()) == kind &&
+                        extras(run.front()) == extras(device) && view_.children(device).empty();
+      if (!same) flush();
+      run.push_back(device);
+      if (view_.children(device).empty()) continue;
+      run.clear();
+      print_device(device, "", 1);
+    }
+    flush();
+  }
+
   void print_cpu(sim::DeviceId cpu) {
     std::string peers;
     if (!view_.smp_of(cpu).empty())

@@ -17,7 +17,8 @@
 //
 // Gradient arrival (autograd): execution order reversed; a weight used several times arrives after
 // the backward of its FIRST use in forward. Inside a layer: `gemm` (addmm) bias before weight,
-// since the weight passes a transpose node; every other kind weight before bias.
+// since the weight passes a transpose node; every other kind weight before bias (as measured with
+// PyTorch 1.13 on CPU by the oracle tests).
 #pragma once
 
 #include <cstdint>

@@ -62,18 +62,21 @@ TEST_CASE("chunking: everything else moves a step at a time") {
   CHECK(of(Collective::all_reduce, Algorithm::ring, Protocol::ll128).fifo_slices == 8);
 }
 
-// The rule with its own arithmetic: halve 576,000 to above / below 128 KiB and 32 KiB, round to 1,920.
+// The rule with its own arithmetic: halve 576,000 to above / below 128 KiB and 32 KiB, round to
+// 1,920.
 TEST_CASE("chunking: Tree LL128 shortens its chunk for small parts") {
   const auto chunk = [](std::int64_t part, CommShape shape) {
-    return chunking(call(Collective::all_reduce, Algorithm::tree, Protocol::ll128), shape, bytes(part))
+    return chunking(call(Collective::all_reduce, Algorithm::tree, Protocol::ll128), shape,
+                    bytes(part))
         .chunk.raw();
   };
-  // 8 ranks, one node: s = 1.8; 64 s/8 = 14.4 chunks wanted above 128 KiB, 16 s/8 = 3.6 above 32 KiB.
-  CHECK(chunk(48 * 1024, kEightRanks) == 17'280);        // 18,000
-  CHECK(chunk(576'000 * 15, kEightRanks) == 576'000);    // 15 chunks are enough
-  CHECK(chunk(576'000 * 14, kEightRanks) == 288'000);    // 14 are not
-  CHECK(chunk(72'000 * 4, kEightRanks) == 71'040);       // 72,000 below 128 KiB; 4 >= 3.6
-  CHECK(chunk(72'000 * 3, kEightRanks) == 34'560);       // 36,000; 6 >= 3.6
+  // 8 ranks, one node: s = 1.8; 64 s/8 = 14.4 chunks wanted above 128 KiB, 16 s/8 = 3.6 above 32
+  // KiB.
+  CHECK(chunk(48 * 1024, kEightRanks) == 17'280);      // 18,000
+  CHECK(chunk(576'000 * 15, kEightRanks) == 576'000);  // 15 chunks are enough
+  CHECK(chunk(576'000 * 14, kEightRanks) == 288'000);  // 14 are not
+  CHECK(chunk(72'000 * 4, kEightRanks) == 71'040);     // 72,000 below 128 KiB; 4 >= 3.6
+  CHECK(chunk(72'000 * 3, kEightRanks) == 34'560);     // 36,000; 6 >= 3.6
   // 16 nodes of one rank: s = 1 + 4 + 0.1; 326.4 and 81.6 chunks wanted.
   CHECK(chunk(576'000 * 327, {.ranks = 16, .nodes = 16}) == 576'000);
   CHECK(chunk(576'000 * 326, {.ranks = 16, .nodes = 16}) == 288'000);

@@ -44,14 +44,15 @@ class Builder {
   Topology topology_;
 };
 
-void add_node(const ClusterSpec& spec, const std::vector<DeviceId>& rail_switches, DeviceId nvswitch,
-              std::uint32_t domain, Builder& builder) {
+void add_node(const ClusterSpec& spec, const std::vector<DeviceId>& rail_switches,
+              DeviceId nvswitch, std::uint32_t domain, Builder& builder) {
   const std::uint32_t node = builder.add_node(domain);
   const std::string prefix = "node" + std::to_string(node) + "/";
   const DeviceId cpu = builder.add(DeviceKind::cpu, node, 0, prefix + "cpu0");
   std::vector<DeviceId> switches;
   for (std::uint32_t i = 0; i * spec.gpus_per_pcie_switch < spec.gpus; ++i) {
-    switches.push_back(builder.add(DeviceKind::pcie_switch, node, i, prefix + "plx" + std::to_string(i)));
+    switches.push_back(
+        builder.add(DeviceKind::pcie_switch, node, i, prefix + "plx" + std::to_string(i)));
     builder.join(switches.back(), cpu, LinkClass::pcie);
   }
   for (std::uint32_t i = 0; i < spec.gpus; ++i) {
@@ -61,7 +62,8 @@ void add_node(const ClusterSpec& spec, const std::vector<DeviceId>& rail_switche
   }
   for (std::uint32_t i = 0; i < spec.nics; ++i) {
     const DeviceId nic = builder.add(DeviceKind::nic, node, i, prefix + "nic" + std::to_string(i));
-    builder.join(nic, switches[i * spec.gpus / spec.nics / spec.gpus_per_pcie_switch], LinkClass::pcie);
+    builder.join(nic, switches[i * spec.gpus / spec.nics / spec.gpus_per_pcie_switch],
+                 LinkClass::pcie);
     builder.join(nic, rail_switches[i], LinkClass::nic);
   }
 }
@@ -90,8 +92,7 @@ Topology gpus_on_a_switch(std::uint32_t gpus) {
   const DeviceId hub = builder.add(DeviceKind::fabric_switch, sim::kNoNode, 0, "switch/0");
   for (std::uint32_t i = 0; i < gpus; ++i) {
     builder.add_node(i);
-    const DeviceId gpu =
-        builder.add(DeviceKind::gpu, i, 0, "node" + std::to_string(i) + "/gpu0");
+    const DeviceId gpu = builder.add(DeviceKind::gpu, i, 0, "node" + std::to_string(i) + "/gpu0");
     builder.join(gpu, hub, LinkClass::fabric);
   }
   return builder.take();

@@ -78,8 +78,7 @@ TEST_CASE("communicator: nothing to do for 0 bytes") {
 }
 
 TEST_CASE("communicator: errors of calls") {
-  CHECK(error({.size = 6_B}) ==
-        "AllReduce: 6 bytes are no whole number of elements of 4 bytes");
+  CHECK(error({.size = 6_B}) == "AllReduce: 6 bytes are no whole number of elements of 4 bytes");
   CHECK(error({.size = bytes(-4)}) == "AllReduce: a negative size of -4");
   CHECK(error({.size = 9_B, .element_size = 3}) ==
         "AllReduce: an element of 3 bytes; expected 1, 2, 4 or 8");
@@ -89,9 +88,10 @@ TEST_CASE("communicator: errors of calls") {
         "algorithm: Tree is for AllReduce only; AllGather has Ring");
   CHECK(error({.collective = Collective::all_to_all, .size = 20_B}) ==
         "AllToAll: 20 bytes do not divide into elements of 4 bytes for each of 4 ranks");
-  CHECK(error({.collective = Collective::all_to_all, .size = 16_B, .protocol = Protocol::ll128}) ==
-        "protocol: AllToAll is made of sends and receives, which have no LL128; expected LL, Simple "
-        "or plain");
+  CHECK(
+      error({.collective = Collective::all_to_all, .size = 16_B, .protocol = Protocol::ll128}) ==
+      "protocol: AllToAll is made of sends and receives, which have no LL128; expected LL, Simple "
+      "or plain");
   CHECK(error({.collective = Collective::all_to_all, .size = 16_B, .in_place = true}) ==
         "AllToAll in place is not available: its output must be another buffer");
   CHECK(error({.collective = Collective::all_reduce, .size = 4_B, .root = 9}).empty());

@@ -1,9 +1,9 @@
-// Every schedule of this folder, proved by the data-flow checker: it moves symbols for the bytes, so
-// a rank that ends with anything but what the collective promises is found, and so is a hang.
+// Every schedule of this folder, proved by the data-flow checker: it moves symbols for the bytes,
+// so a rank that ends with anything but what the collective promises is found, and so is a hang.
 //
-// Covered: every collective and protocol, ring and tree, 2 to 33 ranks and 1 to 8 channels, for a size
-// that divides, one that does not, one element and none. The product of ranks and channels is complete
-// up to 12 ranks; above, each (ranks, protocol) has one channel count, all of which occur.
+// Covered: every collective and protocol, ring and tree, 2 to 33 ranks and 1 to 8 channels, for a
+// size that divides, one that does not, one element and none. The product of ranks and channels is
+// complete up to 12 ranks; above, each (ranks, protocol) has one channel count, all of which occur.
 #include "sim/dataflow.h"
 
 #include <doctest/doctest.h>
@@ -69,8 +69,8 @@ void prove(Communicator& communicator, const CollectiveCall& call) {
   FAIL_CHECK(problem << "\n  " << to_text(call.collective) << " " << to_text(call.algorithm) << " "
                      << to_text(call.protocol) << " " << call.size.raw() << " bytes of "
                      << call.element_size << ", root " << call.root << ", "
-                     << communicator.shape().ranks << " ranks, "
-                     << communicator.channels().size() << " channels");
+                     << communicator.shape().ranks << " ranks, " << communicator.channels().size()
+                     << " channels");
 }
 
 // The smallest size of the form 4096 * 2^k elements per rank at which the call uses every channel.
@@ -221,9 +221,8 @@ TEST_CASE("dataflow: AllToAll in many parts and batches") {
     const sim::Topology topology =
         test::cluster({.nodes = one.nodes, .gpus = one.gpus, .nics = one.gpus});
     const sim::Group group = test::everyone(topology);
-    auto made = Communicator::create(
-        topology, group,
-        test::random_channels(one.nodes * one.gpus, one.channels, 1));
+    auto made = Communicator::create(topology, group,
+                                     test::random_channels(one.nodes * one.gpus, one.channels, 1));
     REQUIRE(made.ok());
     for (const std::int64_t each : {300'004, 2'000'000}) {
       CollectiveCall call;

@@ -12,7 +12,8 @@ namespace {
 // "0>2 1<2,...": every parent of every node, by id.
 std::vector<std::int32_t> parents(std::uint32_t tree, std::uint32_t nodes) {
   std::vector<std::int32_t> result;
-  for (std::uint32_t id = 0; id < nodes; ++id) result.push_back(double_tree(tree, id, nodes).parent);
+  for (std::uint32_t id = 0; id < nodes; ++id)
+    result.push_back(double_tree(tree, id, nodes).parent);
   return result;
 }
 

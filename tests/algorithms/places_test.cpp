@@ -40,7 +40,8 @@ TEST_CASE("places: nearest NICs") {
   CHECK(pairs.nearest_rails[3] == List{1});
   CHECK(is_nearest(pairs, 3, 1));
   CHECK_FALSE(is_nearest(pairs, 3, 0));
-  const sim::Topology two = test::cluster({.nodes = 1, .gpus = 1, .nics = 2, .gpus_per_pcie_switch = 1});
+  const sim::Topology two =
+      test::cluster({.nodes = 1, .gpus = 1, .nics = 2, .gpus_per_pcie_switch = 1});
   CHECK(places_of(two, test::everyone(two)).nearest_rails[0] == List{0, 1});
 }
 

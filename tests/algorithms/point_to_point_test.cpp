@@ -66,14 +66,16 @@ TEST_CASE("point to point: distances 0 1 3 6 10 15 5 12 of 16 groups") {
 TEST_CASE("point to point: channels of rounds on one node are bit reversed") {
   const P2pLayout layout = layout_of({}, 24);
   const std::uint32_t expected[] = {0, 16, 8, 24, 4, 20, 12, 28};
-  for (std::size_t i = 0; i < 8; ++i) CHECK(p2p_channel(layout, layout.rounds[i], 0) == expected[i]);
+  for (std::size_t i = 0; i < 8; ++i)
+    CHECK(p2p_channel(layout, layout.rounds[i], 0) == expected[i]);
   CHECK(p2p_channel(layout, layout.rounds[7], 5) == 1);  // 28 + 5 mod 32
 }
 
 TEST_CASE("point to point: every pair meets once, in one round on both sides") {
-  for (const test::ClusterSpec& spec :
-       {test::ClusterSpec{.nodes = 1, .gpus = 7}, test::ClusterSpec{.nodes = 3, .gpus = 8, .nics = 8},
-        test::ClusterSpec{.nodes = 5, .gpus = 6, .nics = 2}, test::ClusterSpec{.nodes = 2, .gpus = 16, .nics = 4}}) {
+  for (const test::ClusterSpec& spec : {test::ClusterSpec{.nodes = 1, .gpus = 7},
+                                        test::ClusterSpec{.nodes = 3, .gpus = 8, .nics = 8},
+                                        test::ClusterSpec{.nodes = 5, .gpus = 6, .nics = 2},
+                                        test::ClusterSpec{.nodes = 2, .gpus = 16, .nics = 4}}) {
     const P2pLayout layout = layout_of(spec, 16);
     const std::uint32_t n = layout.shape.ranks;
     REQUIRE(layout.rounds.size() == n);
@@ -98,7 +100,9 @@ TEST_CASE("point to point: a group size that divides every node") {
 
 TEST_CASE("point to point: parts on one node of 8 with NVLink") {
   const P2pLayout layout = layout_of({}, 24);  // 32 channels: at least 32 / 8 = 4 a peer
-  const auto parts = [&](sim::Bytes size) { return p2p_parts(layout, Protocol::simple, size, false); };
+  const auto parts = [&](sim::Bytes size) {
+    return p2p_parts(layout, Protocol::simple, size, false);
+  };
   CHECK(parts(4_B).count == 1);
   CHECK(parts(4_B).chunk == 512_KiB);
   CHECK(parts(64_KiB).count == 1);  // the smallest part is 512 KiB / 8
@@ -112,7 +116,9 @@ TEST_CASE("point to point: parts on one node of 8 with NVLink") {
 
 TEST_CASE("point to point: parts and chunks across nodes") {
   const P2pLayout layout = layout_of({.nodes = 2, .gpus = 8, .nics = 8}, 16);
-  const auto parts = [&](sim::Bytes size) { return p2p_parts(layout, Protocol::simple, size, true); };
+  const auto parts = [&](sim::Bytes size) {
+    return p2p_parts(layout, Protocol::simple, size, true);
+  };
   CHECK(parts(1_MiB).count == 4);  // 16 ranks on 16 channels: 1, doubled to the most, 4
   CHECK(parts(128_KiB).count == 1);
   CHECK(parts(100_KiB).chunk == 32_KiB);
@@ -132,7 +138,8 @@ TEST_CASE("point to point: LL for small messages in one node") {
   CHECK(p2p_protocol(two, 4_B) == Protocol::simple);
 }
 
-Schedule all_to_all(const P2pLayout& layout, sim::Bytes each, Protocol protocol = Protocol::simple) {
+Schedule all_to_all(const P2pLayout& layout, sim::Bytes each,
+                    Protocol protocol = Protocol::simple) {
   sim::CollectiveCall call;
   call.collective = sim::Collective::all_to_all;
   call.size = each * std::int64_t{layout.shape.ranks};
@@ -192,8 +199,7 @@ TEST_CASE("point to point: NICs are rail aligned through a relay") {
     CHECK(connection.nic_out == topology.nodes[from / 4].nics[to % 4]);
     CHECK(connection.nic_in == topology.nodes[to / 4].nics[to % 4]);
     const bool direct = from % 4 == to % 4;
-    CHECK(connection.relay ==
-          (direct ? sim::DeviceId() : topology.nodes[from / 4].gpus[to % 4]));
+    CHECK(connection.relay == (direct ? sim::DeviceId() : topology.nodes[from / 4].gpus[to % 4]));
   }
   CHECK(between == 2 * 4 * 4);
 }

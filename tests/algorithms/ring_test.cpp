@@ -6,8 +6,8 @@
 #include <chrono>
 #include <map>
 
-#include "algorithms/communicator.h"
 #include "algorithms/chunking.h"
+#include "algorithms/communicator.h"
 #include "tests/algorithms/clusters.h"
 #include "tests/algorithms/link_bytes.h"
 
@@ -25,14 +25,15 @@ using namespace sim::literals;
 Schedule ring(CollectiveCall call, const sim::Channels& channels) {
   const CommShape shape{static_cast<std::uint32_t>(channels[0].ring.size()), 1};
   const auto count = static_cast<std::uint32_t>(channels.size());
-  return ring_schedule(
-      {.call = call, .channels = channels, .shape = shape, .parts = split_call(call, shape, count, {})});
+  return ring_schedule({.call = call,
+                        .channels = channels,
+                        .shape = shape,
+                        .parts = split_call(call, shape, count, {})});
 }
 
 TEST_CASE("ring: plain AllReduce of 64 MiB over 1,024 ranks") {
   const sim::Channels channels = test::random_channels(1024, 1, 3);
-  const Schedule schedule =
-      ring({.size = 64_MiB, .protocol = Protocol::plain}, channels);
+  const Schedule schedule = ring({.size = 64_MiB, .protocol = Protocol::plain}, channels);
   CHECK(schedule.lanes.size() == 1024);
   CHECK(schedule.connections.size() == 1024);
   CHECK(schedule.programs.size() == 1);
@@ -65,7 +66,8 @@ std::string program_text(const sim::Program& program) {
 TEST_CASE("ring: programs") {
   const auto program = [](Collective collective, std::uint32_t ranks) {
     return program_text(
-        ring({.collective = collective, .size = 1_MiB}, test::random_channels(ranks, 1, 1)).programs[0]);
+        ring({.collective = collective, .size = 1_MiB}, test::random_channels(ranks, 1, 1))
+            .programs[0]);
   };
   CHECK(program(Collective::all_reduce, 2) == "send recvReduceCopySend recv");
   CHECK(program(Collective::all_reduce, 3) ==
@@ -143,8 +145,8 @@ TEST_CASE("ring: Broadcast and Reduce leave one link of the ring unused") {
     CHECK(link.total() == 4_MiB * 5);
     for (std::uint32_t c = 0; c < 2; ++c) {
       const auto& order = channels[c].ring;
-      const auto root = static_cast<std::size_t>(
-          std::find(order.begin(), order.end(), 4u) - order.begin());
+      const auto root =
+          static_cast<std::size_t>(std::find(order.begin(), order.end(), 4u) - order.begin());
       const bool broadcast = collective == Collective::broadcast;
       const std::uint32_t before = order[(root + 5) % 6];
       const std::uint32_t after = order[(root + 1) % 6];

@@ -126,9 +126,10 @@ TEST_CASE("split: parts sum to the message for many sizes") {
            {Protocol::ll, Protocol::ll128, Protocol::simple, Protocol::plain}) {
         CAPTURE(size);
         CAPTURE(channels);
-        check_covering(split_call(call(Collective::all_reduce, size / 4 * 4, Algorithm::ring, protocol),
-                                  kEightRanks, channels, {}),
-                       bytes(size / 4 * 4), channels);
+        check_covering(
+            split_call(call(Collective::all_reduce, size / 4 * 4, Algorithm::ring, protocol),
+                       kEightRanks, channels, {}),
+            bytes(size / 4 * 4), channels);
       }
 }
 
@@ -163,11 +164,13 @@ TEST_CASE("split: calls of one group share the channels") {
 TEST_CASE("split: many tasks on few channels never leave them") {
   std::vector<SplitTask> tasks;
   for (std::int64_t i = 0; i < 40; ++i)
-    tasks.push_back({.size = bytes((i * 7919) % 300'000 * 4), .traffic_per_byte = 2,
+    tasks.push_back({.size = bytes((i * 7919) % 300'000 * 4),
+                     .traffic_per_byte = 2,
                      .max_channels = static_cast<std::uint32_t>(i % 5 + 1)});
   for (std::uint32_t channels = 1; channels <= 12; ++channels) {
     const auto parts = split_tasks(tasks, channels);
-    for (std::size_t i = 0; i < tasks.size(); ++i) check_covering(parts[i], tasks[i].size, channels);
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      check_covering(parts[i], tasks[i].size, channels);
   }
 }
 

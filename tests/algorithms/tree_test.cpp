@@ -21,8 +21,10 @@ Schedule tree(CollectiveCall call, const sim::Channels& channels) {
   call.algorithm = Algorithm::tree;
   const CommShape shape{static_cast<std::uint32_t>(channels[0].ring.size()), 1};
   const auto count = static_cast<std::uint32_t>(channels.size());
-  return tree_schedule(
-      {.call = call, .channels = channels, .shape = shape, .parts = split_call(call, shape, count, {})});
+  return tree_schedule({.call = call,
+                        .channels = channels,
+                        .shape = shape,
+                        .parts = split_call(call, shape, count, {})});
 }
 
 std::string_view primitive(const Schedule& schedule, const sim::Lane& lane) {
@@ -42,7 +44,8 @@ TEST_CASE("tree: two ranks are a coupled root and a leaf") {
 
 TEST_CASE("tree: shares of a CTA's threads by protocol") {
   const auto shares = [](Protocol protocol) {
-    const Schedule schedule = tree({.size = 1_MiB, .protocol = protocol}, test::random_channels(5, 1, 1));
+    const Schedule schedule =
+        tree({.size = 1_MiB, .protocol = protocol}, test::random_channels(5, 1, 1));
     std::pair<int, int> result;
     for (const sim::Lane& lane : schedule.lanes) {
       if (lane.role == LaneRole::tree_root) CHECK(lane.copy_percent == 100);
@@ -60,7 +63,8 @@ TEST_CASE("tree: shares of a CTA's threads by protocol") {
 TEST_CASE("tree: every edge carries its channel's part once each way") {
   for (std::uint32_t n = 2; n <= 20; ++n)
     for (std::uint32_t count = 1; count <= 4; ++count)
-      for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple, Protocol::plain}) {
+      for (const Protocol protocol :
+           {Protocol::ll, Protocol::ll128, Protocol::simple, Protocol::plain}) {
         const sim::Channels channels = test::random_channels(n, count, n * 7 + count);
         const CollectiveCall call{.size = 2'000'004_B, .protocol = protocol};
         const Schedule schedule = tree(call, channels);
@@ -80,7 +84,8 @@ TEST_CASE("tree: every edge carries its channel's part once each way") {
 
 TEST_CASE("tree: FIFO slices are equal on both ends of every connection") {
   for (std::uint32_t n = 2; n <= 33; ++n)
-    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple, Protocol::plain})
+    for (const Protocol protocol :
+         {Protocol::ll, Protocol::ll128, Protocol::simple, Protocol::plain})
       for (const std::int64_t size : {0, 4, 64'000, 4'194'308})
         CHECK(test::slices_agree(tree({.size = bytes(size), .protocol = protocol},
                                       test::random_channels(n, n % 8 + 1, n))));
@@ -88,8 +93,10 @@ TEST_CASE("tree: FIFO slices are equal on both ends of every connection") {
 
 TEST_CASE("tree: slots are in the order of the parent's children") {
   sim::Channels channels = test::random_channels(4, 1, 1);
-  channels[0].tree = {{.up = -1, .down = {3, -1, 1}}, {.up = 0, .down = {2, -1, -1}},
-                      {.up = 1, .down = {-1, -1, -1}}, {.up = 0, .down = {-1, -1, -1}}};
+  channels[0].tree = {{.up = -1, .down = {3, -1, 1}},
+                      {.up = 0, .down = {2, -1, -1}},
+                      {.up = 1, .down = {-1, -1, -1}},
+                      {.up = 0, .down = {-1, -1, -1}}};
   const Schedule schedule = tree({.size = 1_MiB}, channels);
   const sim::Lane& root = schedule.lanes[0];
   REQUIRE(root.recv_count == 2);

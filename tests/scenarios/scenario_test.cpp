@@ -209,7 +209,7 @@ TEST_CASE("nccl: named choices, and what `auto` would need") {
   CHECK(nccl("{algorithm: auto, protocol: LL, channels: 2}") ==
         "s.yaml:4:19: nccl.algorithm: " + chooser);
   CHECK(nccl("[{algorithm: Ring, protocol: AUTO, channels: 2}]") ==
-        "s.yaml:4:30: nccl[0].protocol: " + chooser);
+        "s.yaml:4:36: nccl[0].protocol: " + chooser);
   CHECK(nccl("Ring") ==
         "s.yaml:4:7: nccl: {algorithm: ..., protocol: ..., channels: ...} or a list is expected");
   CHECK(nccl("{algorithm: Ring, protocol: LL}") ==
@@ -227,7 +227,7 @@ TEST_CASE("nccl: named choices, and what `auto` would need") {
   CHECK(nccl("[{" + one + ", {" + one + "]") ==
         "s.yaml:4:8: nccl[0]: every entry but the last needs 'up_to'");
   CHECK(nccl("[{up_to: 2KiB, " + one + ", {up_to: 1KiB, " + one + ", {" + one + "]") ==
-        "s.yaml:4:68: nccl[1]: 'up_to' must grow from entry to entry");
+        "s.yaml:4:67: nccl[1]: 'up_to' must grow from entry to entry");
 }
 
 TEST_CASE("collectives: sizes, roots") {

@@ -1,0 +1,140 @@
+#include "models/comm/comm_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+namespace railyard::models {
+namespace {
+
+using sim::Bandwidth;
+using sim::ConnectionCost;
+using sim::Duration;
+using sim::Protocol;
+
+constexpr std::int64_t kLlGrain = 16;
+constexpr std::int64_t kLl128Grain = 1'920;
+constexpr std::int64_t kEfficiencyUnit = 10'000;  // efficiencies enter wire ratios in steps of 1e-4
+
+// Wire bytes per payload byte, as a reduced fraction.
+void set_wire_ratio(Protocol protocol, double efficiency, ConnectionCost& cost) {
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+  if (protocol == Protocol::ll) numerator = 2;
+  if (protocol == Protocol::ll128) {
+    numerator = 16;
+    denominator = 15;
+  }
+  numerator *= kEfficiencyUnit;
+  denominator *= std::max<std::int64_t>(1, std::llround(efficiency * kEfficiencyUnit));
+  const std::int64_t common = std::gcd(numerator, denominator);
+  cost.wire_numerator = numerator / common;
+  cost.wire_denominator = denominator / common;
+}
+
+// A payload rate as a wire rate, for a lane that has a share of its CTA; 0 stays 0 (no limit).
+Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
+  if (payload_rate.raw() == 0) return {};
+  const double share = lane.copy_percent / 100.0;
+  const double ratio = static_cast<double>(cost.wire_numerator) / static_cast<double>(cost.wire_denominator);
+  return std::max(Bandwidth::from_raw(1), sim::scale(payload_rate, share * ratio));
+}
+
+}  // namespace
+
+Bandwidth CommCosts::link_capacity(const sim::Link& link) const {
+  return std::max(Bandwidth::from_raw(1), sim::scale(link.capacity, parameters_->link(link.link_class).efficiency));
+}
+
+sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const sim::Group& group,
+                                         const sim::Connection& connection) const {
+  const sim::Lane& from = schedule.lanes[connection.from.index()];
+  const sim::Lane& to = schedule.lanes[connection.to.index()];
+  std::vector<sim::DeviceId> way_points{group[from.rank].gpu};
+  if (connection.nic_out.valid()) way_points.push_back(connection.nic_out);
+  if (connection.nic_in.valid()) way_points.push_back(connection.nic_in);
+  way_points.push_back(group[to.rank].gpu);
+  // One flow per connection, as a queue pair is one flow to the fabric's hash.
+  const std::uint64_t flow = std::uint64_t{group[from.rank].rank.value()} << 40 ^
+                             std::uint64_t{group[to.rank].rank.value()} << 16 ^ from.channel;
+  return topology_->route(way_points, flow);
+}
+
+Duration CommCosts::latency(const sim::Route& route) const {
+  Duration sum{};
+  for (const sim::LinkId id : route) {
+    const sim::Link& link = topology_->links[id.index()];
+    sum += parameters_->link(link.link_class).latency + link.extra_latency;
+  }
+  return sum;
+}
+
+sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule, const sim::Group& group,
+                                                  sim::ConnectionId id) const {
+  const sim::Connection& connection = schedule.connections[id.index()];
+  const sim::Lane& sender = schedule.lanes[connection.from.index()];
+  const Protocol protocol = schedule.call.protocol;
+  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+  ConnectionCost cost;
+  RAILYARD_ASSIGN(cost.route, route(schedule, group, connection));
+  cost.latency = latency(cost.route);
+  cost.credit_latency = cost.latency;
+  if (protocol == Protocol::plain) return cost;
+
+  set_wire_ratio(protocol, costs.wire_efficiency, cost);
+  cost.cap = lane_rate(costs.channel_rate, sender, cost);
+  cost.staged = connection.nic_out.valid();
+  if (!cost.staged) {
+    cost.latency += costs.hop_latency;
+    cost.credit_latency += costs.hop_latency;
+    if (protocol == Protocol::ll) cost.grain = sim::bytes(kLlGrain);
+    if (protocol == Protocol::ll128) cost.grain = sim::bytes(kLl128Grain);
+    return cost;
+  }
+  cost.latency += costs.net_hop_latency;
+  cost.credit_latency += costs.net_hop_latency;
+  cost.send_service = parameters_->network.proxy_send;
+  if (protocol == Protocol::simple) {
+    cost.latency += parameters_->network.flush;
+    cost.recv_service = parameters_->network.proxy_recv;
+  }
+  return cost;
+}
+
+sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& lane) const {
+  if (schedule.call.protocol == Protocol::plain) return {};
+  const sim::ProtocolParameters& costs = parameters_->protocol(schedule.call.protocol);
+  return {costs.op_overhead, lane_rate(costs.local_rate, lane, ConnectionCost{})};
+}
+
+sim::Slowdown CommCosts::slowdown(const sim::Schedule& schedule, const sim::Group& group) const {
+  if (schedule.call.protocol == Protocol::plain || schedule.ranks < 2) return {};
+  const sim::GpuParameters& gpu = parameters_->gpu;
+  sim::Slowdown slowdown;
+  const auto sms = static_cast<double>(gpu.sms);
+  const auto taken = static_cast<double>(schedule.channels);
+  slowdown.compute = sms > taken ? sms / (sms - taken) : 2.0;
+
+  // What rank 0 can send at most: its lanes' rates, within each link that they leave by.
+  std::map<std::uint32_t, double> through_link;  // first link -> rate asked of it
+  for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
+    if (schedule.lanes[schedule.connections[c].from.index()].rank != 0) continue;
+    const sim::Result<ConnectionCost> cost = connection(schedule, group, sim::ConnectionId(c));
+    if (!cost.ok() || cost.value().route.empty()) continue;
+    Bandwidth narrow = link_capacity(topology_->links[cost.value().route.front().index()]);
+    for (const sim::LinkId link : cost.value().route)
+      narrow = std::min(narrow, link_capacity(topology_->links[link.index()]));
+    const Bandwidth cap = cost.value().cap.raw() == 0 ? narrow : std::min(cost.value().cap, narrow);
+    through_link[cost.value().route.front().value()] += sim::to_gigabytes_per_second(cap);
+  }
+  double rate = 0;
+  for (const auto& [link, asked] : through_link)
+    rate += std::min(asked, sim::to_gigabytes_per_second(link_capacity(topology_->links[link])));
+  const double memory = sim::to_gigabytes_per_second(gpu.hbm_bandwidth) * gpu.memory_efficiency;
+  const double share = memory > 0 ? std::min(0.9, gpu.comm_hbm_factor * rate / memory) : 0;
+  slowdown.memory = 1 / (1 - share);
+  return slowdown;
+}
+
+}  // namespace railyard::models

@@ -1,0 +1,56 @@
+// CommCosts: the sim::CostModel of NCCL-like communication, from a Topology and a profile.
+//
+// Equations (L = sum of link latencies on the route; P = the protocol's parameters; a direct
+// connection stays in a node or NVLink domain, a staged one crosses the network):
+//
+//   wire bytes   payload x 2 (LL), x 16/15 (LL128), x 1 (Simple, plain), / P.wire_efficiency
+//   direct       cap     = P.channel_rate x lane's copy share, in wire bytes
+//                latency = L + P.hop_latency             credit = L + P.hop_latency
+//                grain   = 16 B (LL) or 1,920 B (LL128): cut-through; Simple stores and forwards
+//   staged       copy    = payload at P.channel_rate x share (into the FIFO), then the proxy
+//                latency = L + P.net_hop_latency (+ flush for Simple)    credit = L + P.net_hop_latency
+//                send_service = network.proxy_send; recv_service = network.proxy_recv for Simple only:
+//                LL and LL128 flags land in GPU memory and need no proxy
+//                over the network every protocol is step-granular (no cut-through)
+//   plain        no cap, no latency but L, no services: what simulators without protocols compute
+//   slowdown     compute kernels  sms / (sms - channels), waves not quantised
+//                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections can
+//                send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
+//
+// Sources: NCCL src/device/prims_*.h, transport/net.cc, proxy.cc for the structure; the numbers are the
+// profile's. Not modelled: host-staged (no GPUDirect) paths, shared-memory transport, PXN, several
+// queue pairs; a route over PCIe or the CPUs is treated as peer-to-peer.
+#pragma once
+
+
+#include "sim/cost.h"
+#include "sim/parameters.h"
+#include "sim/topology.h"
+
+namespace railyard::models {
+
+class CommCosts final : public sim::CostModel {
+ public:
+  // Both must outlive the object.
+  CommCosts(const sim::Topology& topology, const sim::Parameters& parameters)
+      : topology_(&topology), parameters_(&parameters) {}
+
+  [[nodiscard]] sim::Bandwidth link_capacity(const sim::Link& link) const override;
+  [[nodiscard]] sim::Result<sim::ConnectionCost> connection(
+      const sim::Schedule& schedule, const sim::Group& group,
+      sim::ConnectionId connection) const override;
+  [[nodiscard]] sim::LaneCost lane(const sim::Schedule& schedule,
+                                   const sim::Lane& lane) const override;
+  [[nodiscard]] sim::Slowdown slowdown(const sim::Schedule& schedule,
+                                       const sim::Group& group) const override;
+
+ private:
+  [[nodiscard]] sim::Result<sim::Route> route(const sim::Schedule& schedule, const sim::Group& group,
+                                              const sim::Connection& connection) const;
+  [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
+
+  const sim::Topology* topology_;
+  const sim::Parameters* parameters_;
+};
+
+}  // namespace railyard::models

@@ -1,0 +1,43 @@
+#include "models/compute/kernels.h"
+
+#include <algorithm>
+
+namespace railyard::models {
+
+double KernelModel::peak() const {
+  switch (compute_) {
+    case Dtype::fp16:
+    case Dtype::bf16: return gpu_.peak_fp16.per_second;
+    case Dtype::tf32:
+      return gpu_.peak_tf32.per_second > 0 ? gpu_.peak_tf32.per_second : gpu_.peak_fp32.per_second;
+    default: return gpu_.peak_fp32.per_second;
+  }
+}
+
+KernelTime KernelModel::move(Bytes traffic) const {
+  const sim::Bandwidth rate = sim::scale(gpu_.hbm_bandwidth, gpu_.memory_efficiency);
+  return {sim::transfer_time(traffic, rate), sim::KernelBound::memory};
+}
+
+KernelTime KernelModel::roofline(Flops work, Bytes traffic, LayerKind kind) const {
+  const KernelTime memory = move(traffic);
+  if (work.raw() == 0) return memory;
+  const double efficiency = kind == LayerKind::conv ? gpu_.conv_efficiency : gpu_.gemm_efficiency;
+  const sim::Duration arithmetic = sim::compute_time(work, peak() * efficiency);
+  if (arithmetic < memory.time) return memory;
+  return {arithmetic, sim::KernelBound::compute};
+}
+
+KernelTime KernelModel::forward(const Layer& layer, std::int64_t samples) const {
+  return roofline(layer.work.forward_flops * samples, forward_traffic(layer, samples, compute_), layer.kind);
+}
+
+KernelTime KernelModel::dgrad(const Layer& layer, std::int64_t samples) const {
+  return roofline(layer.work.dgrad_flops * samples, dgrad_traffic(layer, samples, compute_), layer.kind);
+}
+
+KernelTime KernelModel::wgrad(const Layer& layer, std::int64_t samples) const {
+  return roofline(layer.work.wgrad_flops * samples, wgrad_traffic(layer, samples, compute_), layer.kind);
+}
+
+}  // namespace railyard::models

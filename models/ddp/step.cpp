@@ -1,0 +1,230 @@
+#include "models/ddp/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace railyard::models {
+namespace {
+
+using sim::GpuEventId;
+using sim::Kernel;
+using sim::Task;
+
+// Parameters per launch of a multi-tensor optimizer kernel (its argument table holds about so many).
+constexpr std::size_t kTensorsPerOptimizerLaunch = 48;
+
+// The part of a backward pass that decides when a bucket is launched.
+class Reducer {
+ public:
+  Reducer(const DdpProgram& program, const BucketList& buckets) : pending_(buckets.size()) {
+    bucket_of_.resize(program.copy_in.size());
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      pending_[b] = buckets[b].parameters.size();
+      for (const std::uint32_t parameter : buckets[b].parameters) bucket_of_[parameter] = b;
+    }
+  }
+  void mark_ready(std::uint32_t parameter) { --pending_[bucket_of_[parameter]]; }
+  // Launch order is strictly 0, 1, 2, ...: a complete bucket behind an incomplete one waits.
+  bool next_is_complete() const { return next_ < pending_.size() && pending_[next_] == 0; }
+  std::size_t take_next() { return next_++; }
+
+ private:
+  std::vector<std::size_t> bucket_of_;
+  std::vector<std::size_t> pending_;
+  std::size_t next_ = 0;
+};
+
+// The group's stream waits for what the compute stream has done so far, then runs the collective.
+Task launch_collective(DdpRank& rank, sim::PlanId plan, std::uint32_t name, GpuEventId& ready) {
+  sim::HostThread& host = *rank.host;
+  co_await host.busy(host.costs().collective_launch);
+  ready = host.gpu().record(rank.compute);
+  host.gpu().wait(rank.communication, ready);
+  host.gpu().launch_collective(rank.communication, *rank.runner, rank.group_rank, plan, name);
+}
+
+Task rebuild_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
+  for (const sim::PlanId plan : calls.rebuild) {
+    GpuEventId ready;
+    co_await launch_collective(rank, plan, program.rebuild_name, ready);
+    co_await rank.host->synchronize(rank.communication);  // the sizes are copied to the host
+  }
+}
+
+Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
+  sim::HostThread& host = *rank.host;
+  for (std::size_t i = 0; i < calls.buffers.size(); ++i) {
+    co_await host.launch(rank.compute, program.flatten_buffers[i]);
+    GpuEventId ready;
+    co_await launch_collective(rank, calls.buffers[i], program.buffer_name, ready);
+    host.gpu().wait(rank.compute, host.gpu().record(rank.communication));
+    co_await host.launch(rank.compute, program.flatten_buffers[i]);  // and back
+  }
+}
+
+Task launch_complete_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls,
+                             Reducer& reducer, std::vector<GpuEventId>& done) {
+  while (reducer.next_is_complete()) {
+    const std::size_t bucket = reducer.take_next();
+    DdpRank::Marks& marks = rank.marks.back();
+    co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name, marks.bucket_ready[bucket]);
+    done.push_back(rank.host->gpu().record(rank.communication));
+  }
+}
+
+Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration,
+              std::vector<GpuEventId>& done) {
+  sim::HostThread& host = *rank.host;
+  const BucketList& buckets = program.plan.of_iteration(iteration);
+  const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
+  const bool at_end = iteration == 1 && program.plan.first_iteration_at_end;
+  Reducer reducer(program, buckets);
+  rank.marks.back().bucket_ready.resize(buckets.size());
+  for (const std::uint32_t parameter : program.unused) reducer.mark_ready(parameter);
+  for (const DdpProgram::BackwardStep& step : program.backward) {
+    for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
+    for (const std::uint32_t parameter : step.parameters) {
+      if (!at_end) co_await host.launch(rank.compute, program.copy_in[parameter]);
+      co_await host.busy(host.costs().grad_hook);
+      reducer.mark_ready(parameter);
+      if (!at_end && reducer.next_is_complete())
+        co_await launch_complete_buckets(program, rank, calls, reducer, done);
+    }
+  }
+  for (std::size_t p = 0; at_end && p < program.copy_in.size(); ++p)
+    co_await host.launch(rank.compute, program.copy_in[p]);
+  co_await launch_complete_buckets(program, rank, calls, reducer, done);
+  for (const sim::PlanId plan : calls.unused) {
+    GpuEventId ready;
+    co_await launch_collective(rank, plan, program.unused_name, ready);
+  }
+}
+
+Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration,
+              const std::vector<GpuEventId>& done) {
+  sim::HostThread& host = *rank.host;
+  const BucketList& buckets = program.plan.of_iteration(iteration);
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    host.gpu().wait(rank.compute, done[b]);
+    if (program.copy_out.empty()) continue;
+    for (const std::uint32_t parameter : buckets[b].parameters)
+      co_await host.launch(rank.compute, program.copy_out[parameter]);
+  }
+}
+
+Kernel named(const KernelTime& time, std::uint32_t name) { return {time.time, time.bound, name}; }
+
+// Kernels of the layers, forward in execution order and backward reversed.
+void add_layers(const NeuralNetwork& network, const DdpOptions& options, const KernelModel& kernels,
+                sim::Trace& trace, DdpProgram& program) {
+  const BucketInputs inputs = bucket_inputs(network);
+  const GradientOrder order = gradient_order(network);
+  const std::vector<Layer>& layers = network.layers();
+  std::vector<std::vector<std::uint32_t>> arrive(layers.size());
+  for (std::size_t i = 0; i < order.arrivals.size(); ++i) arrive[order.arrivals[i].layer].push_back(inputs.arrival[i]);
+
+  const std::int64_t samples = options.batch_per_gpu;
+  const std::uint32_t cast_name = trace.name("cast weights");
+  for (const Layer& layer : layers) {
+    if (options.autocast && layer.work.weight_elements > 0)
+      program.forward.push_back(named(
+          kernels.move(sim::bytes(layer.work.weight_elements * (element_size(Dtype::fp32) + element_size(options.compute)))),
+          cast_name));
+    program.forward.push_back(named(kernels.forward(layer, samples), trace.name(layer.name)));
+  }
+  for (std::size_t l = layers.size(); l-- > 0;) {
+    const Layer& layer = layers[l];
+    DdpProgram::BackwardStep step;
+    if (options.recompute) step.kernels.push_back(named(kernels.forward(layer, samples), trace.name("recompute " + layer.name)));
+    if (const KernelTime time = kernels.dgrad(layer, samples); layer.has_dgrad && time.time.count() > 0)
+      step.kernels.push_back(named(time, trace.name("dgrad " + layer.name)));
+    if (const KernelTime time = kernels.wgrad(layer, samples); time.time.count() > 0)
+      step.kernels.push_back(named(time, trace.name("wgrad " + layer.name)));
+    step.parameters = arrive[l];
+    program.backward.push_back(std::move(step));
+  }
+}
+
+void add_copies(const NeuralNetwork& network, const DdpOptions& options, const KernelModel& kernels,
+                sim::Trace& trace, DdpProgram& program) {
+  const BucketInputs inputs = bucket_inputs(network);
+  const std::uint32_t in = trace.name("scale gradient into bucket");
+  const std::uint32_t out = trace.name("copy gradient out of bucket");
+  Bytes optimizer{};
+  for (const BucketTensor& tensor : inputs.tensors) {
+    const Bytes size = sim::bytes(tensor.elements * element_size(tensor.dtype));
+    program.copy_in.push_back(named(kernels.move(size * 2), in));
+    if (!options.buckets.gradient_as_bucket_view) program.copy_out.push_back(named(kernels.move(size * 2), out));
+    optimizer += sim::bytes(tensor.elements * options.optimizer_bytes);
+  }
+  for (const auto& [elements, size] : {std::pair{network.buffers().fp32_elements, 4}, std::pair{network.buffers().int64_elements, 8}})
+    if (elements > 0)
+      program.flatten_buffers.push_back(named(kernels.move(sim::bytes(elements * size * 2)), trace.name("flatten buffers")));
+  if (optimizer.raw() == 0) return;
+  const auto launches = static_cast<std::int64_t>((inputs.tensors.size() + kTensorsPerOptimizerLaunch - 1) / kTensorsPerOptimizerLaunch);
+  for (std::int64_t i = 0; i < launches; ++i)
+    program.optimizer.push_back(named(kernels.move(optimizer / launches), trace.name("optimizer")));
+}
+
+}  // namespace
+
+DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const DdpOptions& options,
+                   std::int64_t iteration) {
+  using sim::Collective;
+  DdpCalls calls;
+  const BucketInputs inputs = bucket_inputs(network);
+  const BucketList& buckets = plan.of_iteration(iteration);
+  if (plan.rebuild_before_iteration == iteration) {
+    // All indices and the bucket count, then the bucket sizes, as int32.
+    calls.rebuild.push_back({Collective::broadcast, sim::bytes(static_cast<std::int64_t>(inputs.tensors.size() + 1) * 4), 4});
+    calls.rebuild.push_back({Collective::broadcast, sim::bytes(static_cast<std::int64_t>(buckets.size()) * 4), 4});
+  }
+  if (options.broadcast_buffers) {
+    const Buffers& buffers = network.buffers();
+    if (buffers.fp32_elements > 0) calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.fp32_elements * 4), 4});
+    if (buffers.int64_elements > 0) calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.int64_elements * 8), 8});
+  }
+  for (const Bucket& bucket : buckets) {
+    const Dtype dtype = inputs.tensors[bucket.parameters.front()].dtype;
+    calls.buckets.push_back({Collective::all_reduce, bucket.size, element_size(dtype)});
+  }
+  const bool static_first = options.buckets.static_graph && iteration == 1;
+  if ((options.buckets.find_unused_parameters && !options.buckets.static_graph) || static_first)
+    calls.unused.push_back({Collective::all_reduce, sim::bytes(static_cast<std::int64_t>(inputs.tensors.size()) * 4), 4});
+  return calls;
+}
+
+Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
+                                     const KernelModel& kernels, sim::Trace& trace) {
+  DdpProgram program;
+  RAILYARD_ASSIGN(program.plan, plan_buckets(network, options.buckets));
+  program.unused = program.plan.unused;
+  add_layers(network, options, kernels, trace, program);
+  add_copies(network, options, kernels, trace, program);
+  program.bucket_name = trace.name("AllReduce bucket");
+  program.buffer_name = trace.name("Broadcast buffers");
+  program.rebuild_name = trace.name("Broadcast bucket layout");
+  program.unused_name = trace.name("AllReduce used parameters");
+  return program;
+}
+
+Task run_ddp(const DdpProgram& program, DdpRank& rank) {
+  sim::HostThread& host = *rank.host;
+  for (std::int64_t iteration = 1; iteration <= static_cast<std::int64_t>(program.iterations.size()); ++iteration) {
+    const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
+    rank.marks.emplace_back();
+    co_await rebuild_buckets(program, rank, calls);
+    co_await broadcast_buffers(program, rank, calls);
+    for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
+    rank.marks.back().forward_end = host.gpu().record(rank.compute);
+    std::vector<GpuEventId> done;
+    co_await backward(program, rank, iteration, done);
+    rank.marks.back().backward_end = host.gpu().record(rank.compute);
+    co_await finalize(program, rank, iteration, done);
+    for (const Kernel& kernel : program.optimizer) co_await host.launch(rank.compute, kernel);
+    rank.marks.back().end = host.gpu().record(rank.compute);
+  }
+}
+
+}  // namespace railyard::models

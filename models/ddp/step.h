@@ -1,0 +1,111 @@
+// DistributedDataParallel, step by step, as PyTorch runs it on every rank. Read next to
+// torch/nn/parallel/distributed.py and torch/csrc/distributed/c10d/reducer.cpp:
+//
+//   forward    rebuild of the buckets (once: two broadcasts and a host sync), broadcast of buffers,
+//              then the layers' kernels
+//   backward   per layer dgrad, wgrad; per parameter, in arrival order, the hook: one kernel that scales
+//              the gradient into its bucket; a bucket that is full is launched if it is next in order,
+//              with all complete ones behind it: an event on the compute stream, the group's stream
+//              waits for it, one AllReduce
+//   finalize   per bucket the compute stream waits for its AllReduce, then one copy kernel per parameter
+//              back into the gradient (none with gradient_as_bucket_view)
+//   step       the optimizer, behind all of that on the compute stream
+//
+// The host never waits in a steady iteration; it runs ahead of the GPU until the launch queue is full, or
+// is the bottleneck itself. All ranks run the same program; they differ in what their GPU and host cost.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/compute/kernels.h"
+#include "models/ddp/buckets.h"
+#include "models/nn/network.h"
+#include "sim/collective_runner.h"
+#include "sim/gpu.h"
+#include "sim/host.h"
+#include "sim/trace.h"
+
+namespace railyard::models {
+
+struct DdpOptions {
+  BucketOptions buckets;
+  std::int64_t batch_per_gpu = 1;
+  Dtype compute = Dtype::fp32;    // of the kernels
+  bool autocast = false;          // casts of fp32 weights before each layer
+  bool recompute = false;         // activation checkpointing: each layer's forward runs again
+  bool broadcast_buffers = true;
+  std::int64_t optimizer_bytes = 20;  // HBM traffic per parameter and step; 0 = no optimizer
+  std::int64_t iterations = 3;
+};
+
+// What DDP puts on the wire in one iteration.
+struct DdpCollectives {
+  std::vector<sim::PlanId> rebuild;   // broadcasts before the forward, host waits
+  std::vector<sim::PlanId> buffers;   // broadcasts before the forward
+  std::vector<sim::PlanId> buckets;   // in launch order
+  std::vector<sim::PlanId> unused;    // find_unused_parameters: the bitmap's AllReduce
+};
+
+// The program of all ranks: kernels with their times, what arrives after which, and the collectives.
+// Built once, shared, not changed while it runs.
+struct DdpProgram {
+  struct BackwardStep {
+    std::vector<sim::Kernel> kernels;        // recomputed forward, dgrad, wgrad
+    std::vector<std::uint32_t> parameters;   // whose gradients are then complete (DDP indices)
+  };
+  std::vector<sim::Kernel> forward;
+  std::vector<BackwardStep> backward;
+  std::vector<sim::Kernel> copy_in;   // by DDP index: gradient -> bucket
+  std::vector<sim::Kernel> copy_out;  // by DDP index: bucket -> gradient; empty with bucket views
+  std::vector<sim::Kernel> optimizer;
+  std::vector<sim::Kernel> flatten_buffers;
+  std::vector<std::uint32_t> unused;  // DDP indices
+  BucketPlan plan;
+  std::vector<DdpCollectives> iterations;
+  std::uint32_t bucket_name = 0;  // Trace names of the collectives
+  std::uint32_t buffer_name = 0;
+  std::uint32_t rebuild_name = 0;
+  std::uint32_t unused_name = 0;
+};
+
+// What a collective of DDP is called with, for whoever turns calls into plans.
+struct DdpCall {
+  sim::Collective collective = sim::Collective::all_reduce;
+  Bytes size{};
+  std::int64_t element_size = 4;
+};
+struct DdpCalls {
+  std::vector<DdpCall> rebuild;
+  std::vector<DdpCall> buffers;
+  std::vector<DdpCall> buckets;
+  std::vector<DdpCall> unused;
+};
+
+// The calls of iteration `iteration` (from 1).
+DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const DdpOptions& options,
+                   std::int64_t iteration);
+
+// Everything but `iterations` (the plans), which the caller fills in.
+Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
+                                     const KernelModel& kernels, sim::Trace& trace);
+
+// One rank: its host, GPU and streams, and the events that mark its iterations.
+struct DdpRank {
+  struct Marks {
+    sim::GpuEventId forward_end, backward_end, end;  // on the compute stream
+    std::vector<sim::GpuEventId> bucket_ready;       // by bucket
+    std::uint32_t first_bucket_call = 0;             // number of the runner's call of bucket 0
+  };
+  sim::HostThread* host = nullptr;
+  sim::StreamId compute;
+  sim::StreamId communication;
+  sim::CollectiveRunner* runner = nullptr;
+  std::uint32_t group_rank = 0;
+  std::vector<Marks> marks;  // by iteration
+};
+
+// The control flow of one rank. `program` and `rank` must outlive it.
+sim::Task run_ddp(const DdpProgram& program, DdpRank& rank);
+
+}  // namespace railyard::models

@@ -1,0 +1,138 @@
+#include "tools/cli/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/cli/format.h"
+#include "tools/cli/table.h"
+
+namespace railyard::cli {
+namespace {
+
+using scenarios::IdleLinks;
+using scenarios::LinkRow;
+using scenarios::RunResult;
+using scenarios::SensitivityRow;
+
+constexpr std::size_t kShownWaits = 20;
+
+double effect(const SensitivityRow& row) {
+  if (row.base.count() == 0) return 0;
+  return static_cast<double>(row.varied.count()) / static_cast<double>(row.base.count()) - 1;
+}
+
+std::string plural(std::size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", count(static_cast<std::int64_t>(n)), what, n == 1 ? "" : "s");
+}
+
+// What the numbers of the sensitivity table are changes of.
+std::string_view objective_name(const RunResult& result) {
+  if (result.ddp) return "step time";
+  return result.collectives.empty() ? "time until the last flow ends" : "total time";
+}
+
+std::string idle_text(const IdleLinks& idle) {
+  return fmt::format("{} of {} {} links", count(static_cast<std::int64_t>(idle.count)),
+                     count(static_cast<std::int64_t>(idle.total)), sim::to_text(idle.link_class)) +
+         (idle.example.empty() ? "" : fmt::format(" ({})", idle.example));
+}
+
+}  // namespace
+
+std::string heading(std::string_view text, const SummaryStyle& style) {
+  return style.bold ? fmt::format("\n\033[1m{}\033[0m\n", text) : fmt::format("\n{}\n", text);
+}
+
+std::string summary_title(const scenarios::Scenario& scenario, const RunResult& result,
+                          const SummaryStyle& style) {
+  const std::string title =
+      scenario.description.empty() ? scenario.name
+                                   : fmt::format("{}: {}", scenario.name, scenario.description);
+  std::string text = wrap(title, kWidth, "  ");
+  if (style.bold) text = fmt::format("\033[1m{}\033[0m", text);
+  text += fmt::format("\n{} on {} of {}, parameters {}\n", plural(result.ranks, "rank"),
+                      plural(result.nodes, "node"), result.machine, result.profile);
+  return text;
+}
+
+std::string summary_links(const RunResult& result, const SummaryStyle& style) {
+  std::string text;
+  if (!result.busiest_links.empty()) {
+    Table table({{"link", Align::left},
+                 {"class", Align::left},
+                 {"carried"},
+                 {"can carry"},
+                 {"used"}});
+    for (const LinkRow& link : result.busiest_links)
+      table.add({link.name, std::string(sim::to_text(link.link_class)), human(link.bytes),
+                 human(link.rate), percent(link.utilization)});
+    text += heading("Busiest links (used: share of what the link could carry in the whole run)",
+                    style) +
+            table.text();
+  }
+  std::string idle;
+  for (const IdleLinks& row : result.idle_links)
+    if (row.count > 0) idle += (idle.empty() ? "" : "; ") + idle_text(row);
+  if (!idle.empty()) text += wrap("  Carried nothing: " + idle, kWidth, "    ") + "\n";
+  return text;
+}
+
+std::string summary_sensitivity(const RunResult& result, const SummaryStyle& style) {
+  if (result.sensitivity.empty()) return "";
+  std::vector<SensitivityRow> rows = result.sensitivity;
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return std::abs(effect(a)) > std::abs(effect(b));
+  });
+  Table table({{"", Align::left}, {""}, {""}, {""}});
+  std::string none;
+  for (const SensitivityRow& row : rows) {
+    if (row.varied == row.base) {
+      none += (none.empty() ? "" : ", ") + row.what;
+      continue;
+    }
+    const sim::Duration difference = row.varied - row.base;
+    const sim::Duration size = difference.count() < 0 ? -difference : difference;
+    table.add({row.what, fmt::format("{:+.0f} %", row.change * 100), change(effect(row)),
+               (difference.count() < 0 ? "-" : "+") + human(size)});
+  }
+  std::string text =
+      heading(fmt::format("What changes the {} ({}), each by itself", objective_name(result),
+                          human(rows.front().base)),
+              style) +
+      table.text();
+  if (!none.empty()) text += wrap("  no effect: " + none, kWidth, "    ") + "\n";
+  return text;
+}
+
+std::string summary_notes(const RunResult& result, const SummaryStyle& style) {
+  if (result.notes.empty()) return "";
+  std::string text = heading("Notes", style);
+  for (const std::string& note : result.notes) text += wrap("  - " + note, kWidth, "    ") + "\n";
+  return text;
+}
+
+std::string summary_hang(const RunResult& result) {
+  std::string text = fmt::format("the simulated job would hang: {} never end{}\n",
+                                 plural(result.unfinished.size(), "operation"),
+                                 result.unfinished.size() == 1 ? "s" : "");
+  for (std::size_t i = 0; i < std::min(kShownWaits, result.unfinished.size()); ++i)
+    text += "  " + result.unfinished[i] + "\n";
+  if (result.unfinished.size() > kShownWaits)
+    text += fmt::format("  ... and {} more\n", result.unfinished.size() - kShownWaits);
+  return text;
+}
+
+std::string summary(const scenarios::Scenario& scenario, const RunResult& result,
+                    const SummaryStyle& style) {
+  std::string text = summary_title(scenario, result, style);
+  if (result.ddp) text += summary_ddp(*result.ddp, style);
+  text += summary_collectives(result, style);
+  text += summary_flows(result, style);
+  text += summary_links(result, style);
+  text += summary_sensitivity(result, style);
+  text += summary_notes(result, style);
+  return text;
+}
+
+}  // namespace railyard::cli

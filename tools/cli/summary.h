@@ -1,0 +1,42 @@
+// The summary of a run on the terminal: at most 100 columns, sections under headings, tables.
+//
+//   std::fputs(summary(scenario, result, {.bold = isatty(1)}).c_str(), stdout);
+//
+// Every section is a function of its own and returns "" where there is nothing to say.
+#pragma once
+
+#include <string>
+
+#include "scenarios/run.h"
+#include "scenarios/scenario.h"
+
+namespace railyard::cli {
+
+inline constexpr std::size_t kWidth = 100;
+
+struct SummaryStyle {
+  bool bold = false;  // headings, on a terminal
+  bool full = false;  // every row of long tables
+};
+
+std::string summary(const scenarios::Scenario& scenario, const scenarios::RunResult& result,
+                    const SummaryStyle& style);
+
+std::string heading(std::string_view text, const SummaryStyle& style);
+
+// What was simulated: name, ranks, machine, profile.
+std::string summary_title(const scenarios::Scenario& scenario, const scenarios::RunResult& result,
+                          const SummaryStyle& style);
+
+std::string summary_ddp(const scenarios::DdpResult& ddp, const SummaryStyle& style);
+std::string summary_collectives(const scenarios::RunResult& result, const SummaryStyle& style);
+std::string summary_flows(const scenarios::RunResult& result, const SummaryStyle& style);
+
+std::string summary_links(const scenarios::RunResult& result, const SummaryStyle& style);
+std::string summary_sensitivity(const scenarios::RunResult& result, const SummaryStyle& style);
+std::string summary_notes(const scenarios::RunResult& result, const SummaryStyle& style);
+
+// Who waits for whom, where the job never ends.
+std::string summary_hang(const scenarios::RunResult& result);
+
+}  // namespace railyard::cli
