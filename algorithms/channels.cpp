@@ -60,9 +60,15 @@ Segment segment(const Places& places, const Place& place, std::uint32_t channel,
   const std::size_t used = std::min<std::size_t>(rails, place.rails.size());
   result.rail = place.rails[channel % used];
   result.ranks = local_order(places, place, result.rail);
+  if (is_nearest(places, result.ranks.back(), result.rail)) {
+    result.last_rail = result.rail;
+    return result;
+  }
+  // Where GPUs have several NICs: the k-th of the first GPU with the k-th of the last.
+  const auto& first = places.nearest_rails[result.ranks.front()];
   const auto& last = places.nearest_rails[result.ranks.back()];
-  const bool same = is_nearest(places, result.ranks.back(), result.rail) || last.empty();
-  result.last_rail = same ? result.rail : last.front();
+  const auto k = std::find(first.begin(), first.end(), result.rail) - first.begin();
+  result.last_rail = last.empty() ? result.rail : last[static_cast<std::size_t>(k) % last.size()];
   return result;
 }
 

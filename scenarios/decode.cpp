@@ -28,7 +28,8 @@ std::string_view kind_name(Node::Kind kind) {
 // The text of an unquoted scalar.
 Result<std::string_view> plain_text(const Place& place, std::string_view expected) {
   if (place.node->kind != Node::Kind::scalar)
-    return place.error(fmt::format("{} is expected, not {}", expected, kind_name(place.node->kind)));
+    return place.error(
+        fmt::format("{} is expected, not {}", expected, kind_name(place.node->kind)));
   if (place.node->quoted)
     return place.error(fmt::format("{} is expected, not text in quotes", expected));
   return std::string_view(place.node->scalar);
@@ -65,8 +66,8 @@ Place Place::item(std::size_t index) const {
 }
 
 Error at(const Place& place, const Error& error) {
-  Error placed = place.error(error.where.empty() ? error.message
-                                                 : error.where + ": " + error.message);
+  Error placed =
+      place.error(error.where.empty() ? error.message : error.where + ": " + error.message);
   placed.code = error.code;
   return placed;
 }
@@ -154,8 +155,7 @@ std::optional<Place> MapReader::find(std::string_view key) {
 }
 
 std::optional<Place> MapReader::find_required(std::string_view key) {
-  if (!has(key) && !missing_)
-    missing_ = place_.error(fmt::format("the key '{}' is missing", key));
+  if (!has(key) && !missing_) missing_ = place_.error(fmt::format("the key '{}' is missing", key));
   return find(key);
 }
 
@@ -169,12 +169,13 @@ Result<void> MapReader::finish() const {
   for (const Entry& entry : place_.node->entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
     std::string names;
-    for (const std::string_view name : known_) names += (names.empty() ? "" : ", ") + std::string(name);
+    for (const std::string_view name : known_)
+      names += (names.empty() ? "" : ", ") + std::string(name);
     Node key;
     key.mark = entry.mark;
-    return Place{&key, place_.path}.error(
-        fmt::format("unknown key '{}'{} (keys: {})", printable(entry.key, 60),
-                    sim::did_you_mean(entry.key, known_), names));
+    return Place{&key, place_.path}.error(fmt::format("unknown key '{}'{} (keys: {})",
+                                                      printable(entry.key, 60),
+                                                      sim::did_you_mean(entry.key, known_), names));
   }
   if (error_) return *error_;
   if (missing_) return *missing_;

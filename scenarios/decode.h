@@ -55,8 +55,7 @@ Result<void> decode_real(const Place& place, double& out, double least, double m
 
 // Numbers without a stated range take their type's (reals: any finite number).
 template <typename T>
-  requires std::is_arithmetic_v<T>
-Result<void> decode(const Place& place, T& out, T least, T most) {
+requires std::is_arithmetic_v<T> Result<void> decode(const Place& place, T& out, T least, T most) {
   if constexpr (std::is_floating_point_v<T>) {
     return decode_real(place, out, least, most);
   } else {
@@ -65,7 +64,7 @@ Result<void> decode(const Place& place, T& out, T least, T most) {
     std::int64_t value = 0;
     const auto clamp = [](T limit) {
       return limit > T{} && std::cmp_greater(limit, kMost) ? kMost
-                                                          : static_cast<std::int64_t>(limit);
+                                                           : static_cast<std::int64_t>(limit);
     };
     RAILYARD_TRY(decode_integer(place, value, clamp(least), clamp(most)));
     out = static_cast<T>(value);
@@ -74,8 +73,8 @@ Result<void> decode(const Place& place, T& out, T least, T most) {
 }
 
 template <typename T>
-  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-Result<void> decode(const Place& place, T& out) {
+requires(std::is_arithmetic_v<T> &&
+         !std::is_same_v<T, bool>) Result<void> decode(const Place& place, T& out) {
   return decode(place, out, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
 }
 
@@ -162,7 +161,7 @@ void read_fields(MapReader& reader, T& out) {
 }
 
 template <typename T>
-  requires requires { sim::FieldTable<T>::fields; }
+requires requires { sim::FieldTable<T>::fields; }
 Result<void> decode(const Place& place, T& out) {
   MapReader reader(place);
   read_fields(reader, out);

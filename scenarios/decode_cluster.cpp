@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kMaxCount = 1'000'000;  // of anything in a cluster
 
-
 Result<void> decode_slow(const Place& place, topologies::LinkChange& out) {
   MapReader reader(place);
   reader.required("link", out.pattern);
@@ -26,7 +25,8 @@ Result<void> decode_slow(const Place& place, topologies::LinkChange& out) {
 void read_changes(MapReader& reader, std::vector<topologies::LinkChange>& out) {
   std::vector<std::string> disabled;
   reader.optional("disable", disabled);
-  for (std::string& pattern : disabled) out.push_back({.pattern = std::move(pattern), .disable = true});
+  for (std::string& pattern : disabled)
+    out.push_back({.pattern = std::move(pattern), .disable = true});
   const auto slow = reader.find("slow");
   if (!slow || !reader.take(expect(*slow, Node::Kind::list))) return;
   for (std::size_t i = 0; i < slow->node->items.size(); ++i) {

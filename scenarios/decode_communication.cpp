@@ -62,15 +62,13 @@ Result<void> decode_size_range(const Place& place, std::vector<sim::Bytes>& out)
   const bool multiplied = reader.optional("factor", factor, 2, 1'000'000);
   const bool stepped = reader.optional("step", step);
   RAILYARD_TRY(reader.finish());
-  if (from.raw() <= 0 || to < from)
-    return place.error("0 < from <= to is expected");
+  if (from.raw() <= 0 || to < from) return place.error("0 < from <= to is expected");
   if (multiplied == stepped) return place.error("one of 'factor' and 'step' is expected");
   if (stepped && step.raw() <= 0) return place.error("'step' must be positive");
   // All three are at most 2^53 and a factor at most 10^6: a double bounds the product first.
   for (sim::Bytes size = from; size <= to;) {
     out.push_back(size);
-    if (out.size() > kMaxSizes)
-      return place.error(fmt::format("more than {} sizes", kMaxSizes));
+    if (out.size() > kMaxSizes) return place.error(fmt::format("more than {} sizes", kMaxSizes));
     if (multiplied && size.raw() > to.raw() / factor) break;
     size = multiplied ? size * factor : size + step;
   }
@@ -126,8 +124,7 @@ Result<void> decode(const Place& place, TrafficPattern& out) {
 // A flow or a pattern: the key `pattern` tells.
 Result<void> decode_traffic_item(const Place& place, Traffic& out) {
   RAILYARD_TRY(expect(place, Node::Kind::map));
-  if (place.node->find("pattern") != nullptr)
-    return decode(place, out.patterns.emplace_back());
+  if (place.node->find("pattern") != nullptr) return decode(place, out.patterns.emplace_back());
   return decode(place, out.flows.emplace_back());
 }
 
@@ -151,7 +148,8 @@ Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& out) {
 Result<void> decode(const Place& place, CollectiveRun& out) {
   MapReader reader(place);
   reader.required("collective", out.collective);
-  if (const auto sizes = reader.find_required("sizes")) reader.take(decode_sizes(*sizes, out.sizes));
+  if (const auto sizes = reader.find_required("sizes"))
+    reader.take(decode_sizes(*sizes, out.sizes));
   reader.optional("dtype", out.dtype);
   const bool rooted = reader.optional("root", out.root, 0, kMaxRank);
   reader.optional("group", out.group);

@@ -75,8 +75,8 @@ Result<void> decode_torch(const Place& place, models::TorchVersion& out) {
     if (wrong == std::errc() && (stop == end || patch) && out.major >= 1 && out.minor >= 0)
       return {};
   }
-  return place.error(fmt::format("a PyTorch version like 2.4 is expected, not '{}'",
-                                 printable(text, 40)));
+  return place.error(
+      fmt::format("a PyTorch version like 2.4 is expected, not '{}'", printable(text, 40)));
 }
 
 void read_buckets(MapReader& reader, models::BucketOptions& out) {
@@ -89,8 +89,8 @@ void read_buckets(MapReader& reader, models::BucketOptions& out) {
     const Place list = *reader.find("bucket_cap_mb_list");
     for (std::size_t i = 0; i < caps.size(); ++i)
       if (!(caps[i] >= 0 && caps[i] <= kMaxBucketMb))
-        reader.take(list.item(i).error(fmt::format("{} is out of range (0 to {})", caps[i],
-                                                   kMaxBucketMb)));
+        reader.take(
+            list.item(i).error(fmt::format("{} is out of range (0 to {})", caps[i], kMaxBucketMb)));
     if (caps.empty()) reader.take(list.error("the list is empty"));
     out.bucket_cap_mb_list = std::move(caps);
   }

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxDepth = 32;
 inline constexpr std::size_t kMaxNodes = 500'000;
 
-// Where a node was written. Line and column count from 1; 0 = the source has no lines ("--set ...").
+// Where a node was written. Line and column count from 1; 0 = the source has no lines ("--set
+// ...").
 struct Mark {
   std::shared_ptr<const std::string> source;
   std::uint32_t line = 0;
@@ -48,7 +49,7 @@ struct Node {
   enum class Kind : std::uint8_t { null, scalar, list, map };
 
   Kind kind = Kind::null;
-  bool quoted = false;         // a scalar in quotes is text and never a number
+  bool quoted = false;  // a scalar in quotes is text and never a number
   std::string scalar;
   std::vector<Node> items;     // of a list
   std::vector<Entry> entries;  // of a map, in the file's order; keys are unique

@@ -24,8 +24,8 @@ Result<Node*> list_item(Node& list, std::string_view component, const Mark& sour
                                       printable(component, 40), list.items.size() - 1),
                           source.text());
   if (index >= list.items.size())
-    return sim::bad_input(
-        fmt::format("no list item {}: the list has {}", index, list.items.size()), source.text());
+    return sim::bad_input(fmt::format("no list item {}: the list has {}", index, list.items.size()),
+                          source.text());
   return &list.items[index];
 }
 
@@ -38,23 +38,20 @@ Node& map_item(Node& map, std::string_view component, const Mark& source) {
 
 // One step down a path.
 Result<Node*> child(Node& node, std::string_view component, const Mark& source) {
-  if (component.empty())
-    return sim::bad_input("a path has names between its dots", source.text());
+  if (component.empty()) return sim::bad_input("a path has names between its dots", source.text());
   if (node.kind == Node::Kind::list && !node.items.empty())
     return list_item(node, component, source);
   if (node.kind == Node::Kind::null) node.kind = Node::Kind::map;
   if (node.kind != Node::Kind::map)
-    return sim::bad_input(fmt::format("'{}' lies below a value that has no keys",
-                                      printable(component, 40)),
-                          source.text());
+    return sim::bad_input(
+        fmt::format("'{}' lies below a value that has no keys", printable(component, 40)),
+        source.text());
   return &map_item(node, component, source);
 }
 
 void emit(YAML::Emitter& out, const Node& node) {
   switch (node.kind) {
-    case Node::Kind::null:
-      out << YAML::Null;
-      return;
+    case Node::Kind::null: out << YAML::Null; return;
     case Node::Kind::scalar:
       if (node.quoted) out << YAML::DoubleQuoted;
       out << node.scalar;

@@ -49,8 +49,8 @@ Result<void> decode(const Place& place, Exploration& out) {
     points *= entry.value.items.size();
     values += entry.value.items.size();
     if (points > kMaxExplorePoints || values > kMaxAxisValues)
-      return vary->error(fmt::format("more than {} points or {} values", kMaxExplorePoints,
-                                     kMaxAxisValues));
+      return vary->error(
+          fmt::format("more than {} points or {} values", kMaxExplorePoints, kMaxAxisValues));
   }
   if (out.axes.empty()) return vary->error("nothing is varied");
   return {};

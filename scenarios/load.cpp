@@ -73,8 +73,8 @@ class Loader {
   Result<Node> with_includes(Node root, const Node& included, const std::string& name) {
     if (!options_.includes)
       return sim::bad_input("include: is not allowed here", included.mark.text());
-    std::vector<Node> names = included.kind == Node::Kind::list ? included.items
-                                                                : std::vector<Node>{included};
+    std::vector<Node> names =
+        included.kind == Node::Kind::list ? included.items : std::vector<Node>{included};
     Node merged;
     merged.kind = Node::Kind::map;
     merged.mark = root.mark;
@@ -110,9 +110,8 @@ class Loader {
 
   Result<void> check_no_cycle(const std::string& path, const Node& asked) const {
     const std::string wanted = identity(path);
-    const auto start = std::find_if(chain_.begin(), chain_.end(), [&](const Link& link) {
-      return link.identity == wanted;
-    });
+    const auto start = std::find_if(chain_.begin(), chain_.end(),
+                                    [&](const Link& link) { return link.identity == wanted; });
     if (start == chain_.end()) return {};
     std::string chain;
     for (auto link = start; link != chain_.end(); ++link) chain += link->path + " -> ";

@@ -154,7 +154,8 @@ Result<Parameters> decode_profile(const Node& root) {
   reader.required("name", out.name);
   read_groups(reader, out);
   Origins origins;
-  if (const auto list = reader.find("provenance"); list && reader.take(expect(*list, Node::Kind::list)))
+  if (const auto list = reader.find("provenance");
+      list && reader.take(expect(*list, Node::Kind::list)))
     for (std::size_t i = 0; i < list->node->items.size(); ++i)
       if (!reader.take(decode_origins(list->item(i), origins))) break;
   RAILYARD_TRY(reader.finish());
@@ -196,8 +197,8 @@ Node provenance_node(const std::vector<Provenance>& provenance) {
   for (const Provenance& entry : provenance) {
     // What was never stated is not to look like a statement after a round trip.
     if (entry.source == kNotStated || entry.source == kDefault) continue;
-    const bool same = previous != nullptr && previous->origin == entry.origin &&
-                      previous->source == entry.source;
+    const bool same =
+        previous != nullptr && previous->origin == entry.origin && previous->source == entry.source;
     previous = &entry;
     if (!same) {
       Node item;

@@ -23,13 +23,15 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
   const bool ddp = scenario.ddp.has_value();
   const bool collectives = !scenario.collectives.empty();
   if (ddp && collectives)
-    return place.error("one workload is expected: 'ddp' and 'collectives' exclude each other "
-                       "(an included one is removed with 'ddp: ~')");
+    return place.error(
+        "one workload is expected: 'ddp' and 'collectives' exclude each other "
+        "(an included one is removed with 'ddp: ~')");
   if (!ddp && !collectives && scenario.traffic.empty())
     return place.error("a workload is missing: one of 'ddp', 'collectives' and 'traffic'");
   if ((ddp || collectives) && scenario.nccl.empty())
-    return place.error("the key 'nccl' is missing: algorithm, protocol and channels must be named, "
-                       "as this version does not have NCCL's chooser");
+    return place.error(
+        "the key 'nccl' is missing: algorithm, protocol and channels must be named, "
+        "as this version does not have NCCL's chooser");
   return {};
 }
 
@@ -142,8 +144,8 @@ std::string resolved_yaml(const Scenario& scenario) {
   // A path must still lead there when the text is saved elsewhere.
   if (const Node* written = root.find("profile"); written != nullptr && scenario.read_files) {
     const auto path = find_profile({written, "profile"}, scenario.profile);
-    const bool is_path = scenario.profile.find('/') != std::string::npos ||
-                         scenario.profile.ends_with(".yaml");
+    const bool is_path =
+        scenario.profile.find('/') != std::string::npos || scenario.profile.ends_with(".yaml");
     std::error_code failed;
     if (is_path && path.ok()) profile.scalar = fs::absolute(path.value(), failed).string();
   }

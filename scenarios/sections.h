@@ -1,5 +1,5 @@
-// The decode functions of a scenario's blocks, for scenario.cpp. Each returns the first error of its
-// block, placed in the file.
+// The decode functions of a scenario's blocks, for scenario.cpp. Each returns the first error of
+// its block, placed in the file.
 #pragma once
 
 #include "scenarios/decode.h"

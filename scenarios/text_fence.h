@@ -9,8 +9,8 @@
 
 namespace railyard::scenarios {
 
-// Not empty, within kMaxFileBytes, UTF-8 without control characters, no tab in indentation. An error
-// gives line and column of the first offence. O(size).
+// Not empty, within kMaxFileBytes, UTF-8 without control characters, no tab in indentation. An
+// error gives line and column of the first offence. O(size).
 sim::Result<void> check_text(std::string_view text, const std::string& name);
 
 // `text` on one line: control characters become '?', and what exceeds `limit` bytes is cut ("...").

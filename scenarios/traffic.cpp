@@ -57,8 +57,8 @@ class Generator {
   }
 
   sim::Bytes draw_size() {
-    const auto reach = static_cast<std::int64_t>(static_cast<double>(pattern_.size.raw()) *
-                                                 pattern_.spread);
+    const auto reach =
+        static_cast<std::int64_t>(static_cast<double>(pattern_.size.raw()) * pattern_.spread);
     if (reach == 0) return pattern_.size;
     const auto offset = random_.below(2 * static_cast<std::uint64_t>(reach) + 1);
     return pattern_.size + sim::bytes(static_cast<std::int64_t>(offset) - reach);
@@ -108,8 +108,8 @@ Result<void> check(const TrafficPattern& pattern, std::uint32_t ranks) {
   if (pattern.to >= ranks)
     return sim::bad_input(fmt::format("incast to rank {}: there are {} ranks", pattern.to, ranks));
   if (pattern.count >= ranks)
-    return sim::bad_input(fmt::format("incast from {} ranks: there are {} others", pattern.count,
-                                      ranks - 1));
+    return sim::bad_input(
+        fmt::format("incast from {} ranks: there are {} others", pattern.count, ranks - 1));
   return {};
 }
 

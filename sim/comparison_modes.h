@@ -2,8 +2,8 @@
 // chunks, whole nanoseconds, G = 2^30. Small and separate from the engine.
 //
 //   serialisation = floor(bytes * 1e9 / (bandwidth * 2^30)) ns
-//   A link sends one chunk at a time in order of arrival; a chunk is at the next node `latency` after
-//   its serialisation, and only then begins the next hop.
+//   A link sends one chunk at a time in order of arrival; a chunk is at the next node `latency`
+//   after its serialisation, and only then begins the next hop.
 // Congestion-unaware: serialisation + hops * latency.
 #pragma once
 
@@ -70,9 +70,9 @@ class StoreForwardNetwork {
   std::uint64_t next_sequence_ = 0;
 };
 
-// Ring forms pass a message to the next rank, step by step; direct forms send to all others at once.
-// Every message costs `endpoint` before it is sent and the rank costs `endpoint` when it is done; the
-// steps that reduce add 3 floor(message / memory) ns. Splits run one after another.
+// Ring forms pass a message to the next rank, step by step; direct forms send to all others at
+// once. Every message costs `endpoint` before it is sent and the rank costs `endpoint` when it is
+// done; the steps that reduce add 3 floor(message / memory) ns. Splits run one after another.
 enum class AnalyticAlgorithm {
   ring_reduce_scatter,  // n-1 steps of S/n
   ring_all_reduce,      // that, then n-1 steps without reduction

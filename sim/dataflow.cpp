@@ -126,8 +126,9 @@ class Checker {
     const ExpandedLane& at = expansion_.lanes[lane.index()];
     const SliceOp& op = at.ops[index];
     ++report_.slices;
-    watch_.begin(lane, index,
-                 op.input_offset + input_shift(at.rank) == op.output_offset + output_shift(at.rank));
+    watch_.begin(
+        lane, index,
+        op.input_offset + input_shift(at.rank) == op.output_offset + output_shift(at.rank));
     std::optional<Value> value;
     for (const MessageRef& ref : op.recv) receive(op, ref.connection, value);
     if (reads_input(op.primitive)) read_input(at.rank, op, value);

@@ -7,8 +7,8 @@
 //            the message is there (s-1) G after it began to take it
 //   receive  begins when the message is there, the receive was posted (its round has begun) and the
 //            CPU is free; CPU busy o + (s-1) O
-//   A send is done with the CPU (s <= S) or when the receive is done (s > S). A receive is done with
-//   the CPU. Messages of a pair of hosts arrive in order.
+//   A send is done with the CPU (s <= S) or when the receive is done (s > S). A receive is done
+//   with the CPU. Messages of a pair of hosts arrive in order.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ Region block_region(const Work& work, std::uint32_t loop, std::uint32_t block) {
   const std::int64_t begin = chunk * work.blocks * loop;
   const std::int64_t rest = work.size.raw() - begin;
   const std::int64_t size =
-      rest >= chunk * work.blocks ? chunk : align_up(div_up(rest, work.blocks), work.align);
+      std::min(chunk, align_up(div_up(rest, work.blocks), work.align));
   const std::int64_t at = std::min(rest, size * block);
   return {work.offset + bytes(begin + at), bytes(std::min(size, rest - at))};
 }

@@ -82,9 +82,9 @@ enum class Layout : std::uint8_t {
   // AllReduce ring: each loop covers blocks * chunk consecutive bytes, one chunk a block; in the last
   // loop the chunk shrinks to ceil(rest / blocks) rounded up to `align`, so late blocks may be empty.
   rotating,
-  // AllGather, ReduceScatter: block b is the part of rank block_rank(b), at that rank * stride; each
-  // loop moves one chunk of every block. The buffer with one block only (AllGather's input, ReduceScatter's
-  // output) is addressed with b = 0: see `single_block_*`.
+  // AllGather, ReduceScatter: block b is the part of rank block_rank(b), at that rank * stride;
+  // each loop moves one chunk of every block. The buffer with one block only (AllGather's input,
+  // ReduceScatter's output) is addressed with b = 0: see `single_block_*`.
   per_rank,
   // Broadcast, Reduce, Tree, point-to-point: one block, one chunk per loop.
   linear

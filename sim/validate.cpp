@@ -157,6 +157,7 @@ struct ConnectionSizes {
 Result<void> add_sizes(const Expansion& expansion, LaneId lane, const SliceOp& op,
                        std::vector<ConnectionSizes>& sizes) {
   const auto own = [&](const MessageRef& ref, bool sending) {
+    if (ref.connection.index() >= expansion.connections.size()) return false;
     const Connection& connection = expansion.connections[ref.connection.index()];
     return (sending ? connection.from : connection.to) == lane;
   };

@@ -42,6 +42,7 @@ Task launch_collective(DdpRank& rank, sim::PlanId plan, std::uint32_t name, GpuE
   ready = host.gpu().record(rank.compute);
   host.gpu().wait(rank.communication, ready);
   host.gpu().launch_collective(rank.communication, *rank.runner, rank.group_rank, plan, name);
+  ++rank.launched;
 }
 
 Task rebuild_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
@@ -68,6 +69,7 @@ Task launch_complete_buckets(const DdpProgram& program, DdpRank& rank, const Ddp
   while (reducer.next_is_complete()) {
     const std::size_t bucket = reducer.take_next();
     DdpRank::Marks& marks = rank.marks.back();
+    if (bucket == 0) marks.first_bucket_call = rank.launched;
     co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name, marks.bucket_ready[bucket]);
     done.push_back(rank.host->gpu().record(rank.communication));
   }

@@ -102,7 +102,8 @@ struct DdpRank {
   sim::StreamId communication;
   sim::CollectiveRunner* runner = nullptr;
   std::uint32_t group_rank = 0;
-  std::vector<Marks> marks;  // by iteration
+  std::uint32_t launched = 0;  // collectives so far: the number of the next one
+  std::vector<Marks> marks;    // by iteration
 };
 
 // The control flow of one rank. `program` and `rank` must outlive it.

@@ -119,6 +119,23 @@ TEST_CASE("channels: ring edges leave by the nearest NIC, but for the closing ed
   }
 }
 
+TEST_CASE("channels: GPUs with two NICs each use all of them alike") {
+  for (const std::uint32_t gpus : {1u, 2u}) {
+    const Topology topology = test::cluster({.nodes = 4, .gpus = gpus, .nics = 2 * gpus});
+    std::vector<std::uint32_t> edges(2 * gpus);
+    for (Channel channel : channels_of(topology, {.count = 2 * gpus, .rails = 0})) {
+      for (std::size_t i = 0; i < 4 * gpus; ++i) {
+        const sim::NetEdge* edge =
+            find_edge(channel, channel.ring[i], channel.ring[(i + 1) % (4 * gpus)]);
+        if (edge == nullptr) continue;
+        CHECK(rail_of(topology, edge->nic_out) == rail_of(topology, edge->nic_in));
+        ++edges[rail_of(topology, edge->nic_out)];
+      }
+    }
+    CHECK(edges == std::vector<std::uint32_t>(2 * gpus, 4));
+  }
+}
+
 TEST_CASE("channels: all rails carry the same number of ring edges each way") {
   const Topology topology = test::cluster({.nodes = 4, .gpus = 8, .nics = 8});
   std::vector<std::uint32_t> out(8), in(8);

@@ -29,11 +29,12 @@ TEST_CASE("ddp: PyTorch's own names, and what is not given stays not given") {
   CHECK(s.ddp->broadcast_buffers);
   CHECK(s.ddp->iterations == 3);
 
-  const Scenario t = scenario_of(ddp(
-      "model: gpt2, sequence_length: 512, bucket_cap_mb: 12.5, first_bucket_bytes: 1MiB, "
-      "find_unused_parameters: true, static_graph: true, gradient_as_bucket_view: true, "
-      "broadcast_buffers: false, torch: 1.13.1, iterations: 5, recompute: true, "
-      "DDP_SET_LAST_BUCKET_CAP: true, bucket_cap_mb_list: [1, 25], " + kUsual));
+  const Scenario t = scenario_of(
+      ddp("model: gpt2, sequence_length: 512, bucket_cap_mb: 12.5, first_bucket_bytes: 1MiB, "
+          "find_unused_parameters: true, static_graph: true, gradient_as_bucket_view: true, "
+          "broadcast_buffers: false, torch: 1.13.1, iterations: 5, recompute: true, "
+          "DDP_SET_LAST_BUCKET_CAP: true, bucket_cap_mb_list: [1, 25], " +
+          kUsual));
   CHECK(t.ddp->sequence_length == 512);
   CHECK(t.ddp->buckets.bucket_cap_mb == 12.5);
   CHECK(t.ddp->buckets.first_bucket_bytes == sim::bytes(1 << 20));
@@ -76,16 +77,18 @@ TEST_CASE("ddp: errors") {
         "s.yaml:5:31: ddp.bucket_cap_mb_list[1]: -2 is out of range (0 to 1000000)");
   CHECK(error("bucket_cap_mb_list: [], model: resnet50, " + kUsual) ==
         "s.yaml:5:27: ddp.bucket_cap_mb_list: the list is empty");
-  CHECK(error("first_bucket_bytes: 1048576, model: resnet50, " + kUsual)
-            .starts_with("s.yaml:5:27: ddp.first_bucket_bytes: '1048576' is not a size: the unit is "
-                         "missing"));
+  CHECK(
+      error("first_bucket_bytes: 1048576, model: resnet50, " + kUsual)
+          .starts_with("s.yaml:5:27: ddp.first_bucket_bytes: '1048576' is not a size: the unit is "
+                       "missing"));
   CHECK(error("torch: two, model: resnet50, " + kUsual) ==
         "s.yaml:5:14: ddp.torch: a PyTorch version like 2.4 is expected, not 'two'");
   for (const char* bad : {"2", "2.", "2.x", "-1.2", "2.-4", "2.4b"})
     CHECK(error("torch: " + std::string(bad) + ", model: resnet50, " + kUsual)
               .find("a PyTorch version like 2.4 is expected") != std::string::npos);
-  CHECK(error("bucket_cap: 25, model: resnet50, " + kUsual)
-            .starts_with("s.yaml:5:7: ddp: unknown key 'bucket_cap'; did you mean 'bucket_cap_mb'?"));
+  CHECK(
+      error("bucket_cap: 25, model: resnet50, " + kUsual)
+          .starts_with("s.yaml:5:7: ddp: unknown key 'bucket_cap'; did you mean 'bucket_cap_mb'?"));
 }
 
 constexpr std::string_view kNetwork = R"(model: {
@@ -131,10 +134,11 @@ TEST_CASE("ddp: a network's errors have a place") {
         std::string::npos);
   CHECK(error("parameters: [w2]", "parameters: [w3]").starts_with("s.yaml:5:14: ddp.model: "));
   CHECK(error("parameters: [w2]", "parameters: [w3]").find("w3") != std::string::npos);
-  CHECK(error("kind: norm", "kind: nrm").starts_with(
-        "s.yaml:12:25: ddp.model.layers[1].kind: unknown layer kind 'nrm'; did you mean 'norm'?"));
-  CHECK(error("forward_flops: 2e5", "forward_flops: 2e50").starts_with(
-        "s.yaml:10:68: ddp.model.layers[0].forward_flops: 2e+50 is out of range"));
+  CHECK(error("kind: norm", "kind: nrm")
+            .starts_with("s.yaml:12:25: ddp.model.layers[1].kind: unknown layer kind 'nrm'; did "
+                         "you mean 'norm'?"));
+  CHECK(error("forward_flops: 2e5", "forward_flops: 2e50")
+            .starts_with("s.yaml:10:68: ddp.model.layers[0].forward_flops: 2e+50 is out of range"));
   CHECK(error("buffers:", "bufers:").starts_with("s.yaml:13:5: ddp.model: unknown key 'bufers'"));
   CHECK(error_of(ddp(std::string(kNetwork) + "image_size: 3, " + kUsual)) ==
         "s.yaml:5:14: ddp.model: sequence_length and image_size belong to models known by name");

@@ -45,7 +45,8 @@ TEST_CASE("texts that are refused before the parser sees them") {
   CHECK(parse_error("# only a comment\n") == "f.yaml: the file is empty");
   CHECK(parse_error(std::string("a: 1\nb: \0", 9)) ==
         "f.yaml:2:4: not a text file: byte 0x00 (UTF-8 is expected)");
-  CHECK(parse_error("\xff\xfe\x61") == "f.yaml:1:1: not a text file: byte 0xff (UTF-8 is expected)");
+  CHECK(parse_error("\xff\xfe\x61") ==
+        "f.yaml:1:1: not a text file: byte 0xff (UTF-8 is expected)");
   CHECK(parse_error("\x7f\x45LF") == "f.yaml:1:1: not a text file: byte 0x7f (UTF-8 is expected)");
   CHECK(parse_error("a: b\n\tc: d\n") == "f.yaml:2:1: a tab in the indentation; use spaces");
   CHECK(parse_error(std::string(kMaxFileBytes + 1, ' ')) == "f.yaml: larger than 16 MiB");
@@ -123,7 +124,8 @@ TEST_CASE("values are set by path") {
   CHECK(error("a.b.c=1") == "--set a.b.c=1: 'c' lies below a value that has no keys");
   CHECK(error("l.2.x=1") == "--set l.2.x=1: no list item 2: the list has 2");
   CHECK(error("l.y=1") == "--set l.y=1: 'y' is not the number of a list item (0 to 1)");
-  CHECK(error("a=[1") == "--set a=[1: a key must be a name, not a list or a map; is a bracket left open?");
+  CHECK(error("a=[1") ==
+        "--set a=[1: a key must be a name, not a list or a map; is a bracket left open?");
 }
 
 TEST_CASE("what is written reads back equal") {
@@ -160,8 +162,9 @@ TEST_CASE("includes that cannot be read") {
         b + ":2:10: include: the files include each other: " + a + " -> " + b + " -> " + a);
   const std::string missing = dir.write("m.yaml", "include: nowhere.yaml\n");
   CHECK(load_document(missing, {}).error().text() ==
-        missing + ":1:10: include: no file 'nowhere.yaml' beside this one nor among the shipped "
-                  "scenarios");
+        missing +
+            ":1:10: include: no file 'nowhere.yaml' beside this one nor among the shipped "
+            "scenarios");
   const std::string odd = dir.write("o.yaml", "include: {x: 1}\n");
   CHECK(load_document(odd, {}).error().text() ==
         odd + ":1:10: include: a file name or a list of file names is expected");

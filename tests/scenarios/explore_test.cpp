@@ -47,9 +47,10 @@ TEST_CASE("a point is a scenario of its own") {
 }
 
 TEST_CASE("values may be blocks, and keys that the scenario leaves at their default") {
-  const Scenario s = scenario_of(explored(
-      "{vary: {nccl: [{algorithm: Tree, protocol: LL, channels: 2}, {algorithm: Ring, protocol: LL, "
-      "channels: 4}], parameters.links.nvlink.efficiency: [0.5, 0.9]}}"));
+  const Scenario s =
+      scenario_of(explored("{vary: {nccl: [{algorithm: Tree, protocol: LL, channels: 2}, "
+                           "{algorithm: Ring, protocol: LL, "
+                           "channels: 4}], parameters.links.nvlink.efficiency: [0.5, 0.9]}}"));
   const auto points = explore_points(s);
   REQUIRE(points.size() == 4);
   CHECK(points[0][0].value == "{algorithm: Tree, protocol: LL, channels: 2}");
@@ -60,10 +61,10 @@ TEST_CASE("values may be blocks, and keys that the scenario leaves at their defa
 }
 
 TEST_CASE("the step time is what a training job is judged by") {
-  const Scenario s = scenario_of(tests::with(
-      "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
-      "ddp: {model: resnet18, batch_per_gpu: 8, precision: fp32, optimizer: sgd}\n"
-      "explore: {vary: {ddp.bucket_cap_mb: [1, 25]}}\n"));
+  const Scenario s = scenario_of(
+      tests::with("nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
+                  "ddp: {model: resnet18, batch_per_gpu: 8, precision: fp32, optimizer: sgd}\n"
+                  "explore: {vary: {ddp.bucket_cap_mb: [1, 25]}}\n"));
   CHECK(s.explore->objective == Objective::step_time);
   CHECK(scenario_at(s, explore_points(s)[0]).value().ddp->buckets.bucket_cap_mb == 1.0);
 }
@@ -76,14 +77,16 @@ TEST_CASE("explore: errors") {
         "s.yaml:6:24: explore.vary.'seed': the list of values is empty");
   CHECK(error("{vary: {seed: 3}}") ==
         "s.yaml:6:24: explore.vary.'seed': a list is expected, not a single value");
-  CHECK(error("{vary: {seed: [3, ~]}}") == "s.yaml:6:28: explore.vary.'seed'[1]: a value is missing");
+  CHECK(error("{vary: {seed: [3, ~]}}") ==
+        "s.yaml:6:28: explore.vary.'seed'[1]: a value is missing");
   CHECK(error("{vary: {explore.vary: [3]}}") ==
         "s.yaml:6:32: explore.vary.'explore.vary': an exploration cannot vary itself");
   CHECK(error("{vary: {nccl.algoritm: [Ring]}}")
             .starts_with("s.yaml:6:18: nccl: explore varies 'nccl.algoritm' = Ring: unknown key "
                          "'algoritm'; did you mean 'algorithm'?"));
   CHECK(error("{vary: {nccl.channels: [8, 0]}}") ==
-        "s.yaml:6:36: nccl.channels: explore varies 'nccl.channels' = 0: 0 is out of range (1 to 64)");
+        "s.yaml:6:37: nccl.channels: explore varies 'nccl.channels' = 0: 0 is out of range (1 to "
+        "64)");
   CHECK(error("{vary: {collectives.1.dtype: [fp16]}}") ==
         "s.yaml:6:18: explore varies 'collectives.1.dtype' = fp16: no list item 1: the list has 1");
   CHECK(error("{vary: {seed: [1], name: [x]}, objective: speed}")

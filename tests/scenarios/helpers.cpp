@@ -13,19 +13,20 @@ std::string error_of(const scenarios::Result<scenarios::Scenario>& result) {
 }
 
 std::string error_of(std::string_view text, std::vector<std::string> sets) {
-  return error_of(scenarios::scenario_from_text(
-      text, "s.yaml", {.sets = std::move(sets), .read_files = false}));
+  return error_of(scenarios::scenario_from_text(text, "s.yaml",
+                                                {.sets = std::move(sets), .read_files = false}));
 }
 
 scenarios::Scenario scenario_of(std::string_view text, std::vector<std::string> sets) {
-  auto result = scenarios::scenario_from_text(
-      text, "s.yaml", {.sets = std::move(sets), .read_files = false});
+  auto result =
+      scenarios::scenario_from_text(text, "s.yaml", {.sets = std::move(sets), .read_files = false});
   REQUIRE_MESSAGE(result.ok(), error_of(result));
   return std::move(result).value();
 }
 
 std::string with(std::string_view more) {
-  return "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2,\n          fabric: {kind: switch}}\n" +
+  return "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2,\n          fabric: {kind: "
+         "switch}}\n" +
          std::string(more);
 }
 

@@ -52,9 +52,9 @@ std::string error_with(std::string_view from, std::string_view to) {
 }
 
 const sim::Provenance& origin_of(const sim::Parameters& parameters, std::string_view path) {
-  const auto found = std::find_if(
-      parameters.provenance.begin(), parameters.provenance.end(),
-      [&](const sim::Provenance& entry) { return entry.parameter == path; });
+  const auto found =
+      std::find_if(parameters.provenance.begin(), parameters.provenance.end(),
+                   [&](const sim::Provenance& entry) { return entry.parameter == path; });
   REQUIRE(found != parameters.provenance.end());
   return *found;
 }
@@ -102,7 +102,8 @@ TEST_CASE("a profile that was written reads back the same") {
 TEST_CASE("what is wrong with a profile is said with its place") {
   CHECK(error_with("railyard_profile: 1", "railyard_profile: 2") ==
         "p.yaml:1:19: railyard_profile: 2 is out of range (1 to 1)");
-  CHECK(error_with("railyard_profile: 1\n", "") == "p.yaml:1:1: the key 'railyard_profile' is missing");
+  CHECK(error_with("railyard_profile: 1\n", "") ==
+        "p.yaml:1:1: the key 'railyard_profile' is missing");
   CHECK(error_with("sms: 132", "sms: 0") ==
         "p.yaml:4:8: gpu.sms: must be positive (streaming multiprocessors)");
   CHECK(error_with("  sms: 132\n", "") ==
@@ -113,15 +114,18 @@ TEST_CASE("what is wrong with a profile is said with its place") {
   CHECK(error_with("latency: 700ns", "latency: 11s") ==
         "p.yaml:13:39: links.nvlink.latency: must be at most 10 s (of one link, the switch behind "
         "it included)");
-  CHECK(error_with("latency: 700ns", "latency: 700").starts_with(
-        "p.yaml:13:39: links.nvlink.latency: '700' is not a duration: the unit is missing"));
+  CHECK(
+      error_with("latency: 700ns", "latency: 700")
+          .starts_with(
+              "p.yaml:13:39: links.nvlink.latency: '700' is not a duration: the unit is missing"));
   CHECK(error_with("latency: 700ns", "latncy: 700ns") ==
         "p.yaml:13:30: links.nvlink: unknown key 'latncy'; did you mean 'latency'? (keys: "
         "efficiency, latency)");
-  CHECK(error_with("  nvlink:", "  nvlnk:").starts_with(
-        "p.yaml:13:3: links: unknown key 'nvlnk'; did you mean 'nvlink'?"));
-  CHECK(error_with("peak_fp32: 67TFLOP/s", "peak_fp32: -1TFLOP/s").starts_with(
-        "p.yaml:5:14: gpu.peak_fp32: '-1TFLOP/s' is not a compute rate: it is negative"));
+  CHECK(error_with("  nvlink:", "  nvlnk:")
+            .starts_with("p.yaml:13:3: links: unknown key 'nvlnk'; did you mean 'nvlink'?"));
+  CHECK(error_with("peak_fp32: 67TFLOP/s", "peak_fp32: -1TFLOP/s")
+            .starts_with(
+                "p.yaml:5:14: gpu.peak_fp32: '-1TFLOP/s' is not a compute rate: it is negative"));
 }
 
 TEST_CASE("origins must name parameters, once") {
@@ -176,8 +180,11 @@ TEST_CASE("profiles are found by name or by path") {
   const Place place{&node, "profile"};
   CHECK(find_profile(place, "mine/p.yaml").value() == file);
   CHECK(find_profile(place, file).value() == file);
-  CHECK(find_profile(place, "no-such-profile").error().text().starts_with(
-      dir.path("s.yaml") + ":3:10: profile: no shipped profile 'no-such-profile'"));
+  CHECK(find_profile(place, "no-such-profile")
+            .error()
+            .text()
+            .starts_with(dir.path("s.yaml") +
+                         ":3:10: profile: no shipped profile 'no-such-profile'"));
   const auto read = read_profile(file);
   REQUIRE(read.ok());
   CHECK(read.value().file.hash == fnv1a(kProfile));

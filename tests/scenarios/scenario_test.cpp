@@ -97,17 +97,18 @@ TEST_CASE("defaults") {
 }
 
 TEST_CASE("the top of a scenario") {
-  CHECK(error_of("a: 1") == "s.yaml:1:1: unknown key 'a' (keys: railyard, name, description, seed, "
-                            "cluster, ranks, nccl, collectives, ddp, traffic, engine, explore, "
-                            "profile, parameters)");
+  CHECK(error_of("a: 1") ==
+        "s.yaml:1:1: unknown key 'a' (keys: railyard, name, description, seed, "
+        "cluster, ranks, nccl, collectives, ddp, traffic, engine, explore, "
+        "profile, parameters)");
   CHECK(error_of("name: x") == "s.yaml:1:1: the key 'railyard' is missing");
   CHECK(error_of("railyard: 2") == "s.yaml:1:11: railyard: 2 is out of range (1 to 1)");
   CHECK(error_of("railyard: 1") == "s.yaml:1:1: the key 'cluster' is missing");
   CHECK(error_of("[]") == "s.yaml:1:1: a map of keys and values is expected");
   CHECK(error_of(with_run("seed: -1")) ==
         "s.yaml:6:7: seed: -1 is out of range (0 to 9007199254740992)");
-  CHECK(error_of(with_run("colectives: []")).starts_with(
-      "s.yaml:6:1: unknown key 'colectives'; did you mean 'collectives'?"));
+  CHECK(error_of(with_run("colectives: []"))
+            .starts_with("s.yaml:6:1: unknown key 'colectives'; did you mean 'collectives'?"));
   CHECK(error_of(with_run("engine:")) == "s.yaml:6:1: engine: the key has no value");
   CHECK(error_of(with_run("engine: {replay: yes}")) ==
         "s.yaml:6:18: engine.replay: true or false is expected, not 'yes'");
@@ -146,8 +147,7 @@ TEST_CASE("cluster: absurd values and misspelt names") {
   CHECK(cluster("{machine: hgx-h100, nodes: 200000}") ==
         "s.yaml:2:10: cluster: 200000 nodes of 8 GPUs are 1600000 GPUs; at most 1000000 can be "
         "simulated");
-  CHECK(cluster("{machine: hgx-h10, nodes: 2}")
-            .starts_with("s.yaml:2:20: cluster.machine: "));
+  CHECK(cluster("{machine: hgx-h10, nodes: 2}").starts_with("s.yaml:2:20: cluster.machine: "));
   CHECK(cluster("{machine: hgx-h10, nodes: 2}").find("hgx-h100") != std::string::npos);
   CHECK(cluster("{machine: hgx-h100, nodes: 1, gpus_per_node: 9}")
             .starts_with("s.yaml:2:10: cluster: "));
@@ -158,11 +158,13 @@ TEST_CASE("cluster: absurd values and misspelt names") {
                          "'fat-tree'?"));
   CHECK(cluster("{machine: hgx-h100, nodes: 2, fabric: {levels: 2}}") ==
         "s.yaml:2:48: cluster.fabric: the key 'kind' is missing");
-  CHECK(cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: switch, link_rate: 400}}")
-            .starts_with("s.yaml:2:74: cluster.fabric.link_rate: '400' is not a bandwidth: the unit "
-                         "is missing"));
-  CHECK(cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: fat-tree, oversubscription: .nan}}") ==
-        "s.yaml:2:83: cluster.fabric.oversubscription: a number is expected, not '.nan'");
+  CHECK(
+      cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: switch, link_rate: 400}}")
+          .starts_with("s.yaml:2:74: cluster.fabric.link_rate: '400' is not a bandwidth: the unit "
+                       "is missing"));
+  CHECK(
+      cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: fat-tree, oversubscription: .nan}}") ==
+      "s.yaml:2:83: cluster.fabric.oversubscription: a number is expected, not '.nan'");
   CHECK(cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: fat-tree, oversubscription: nan}}") ==
         "s.yaml:2:83: cluster.fabric.oversubscription: a number is expected, not 'nan'");
   CHECK(cluster("{machine: hgx-h100, nodes: 2, slow: [{link: x}]}") ==
@@ -191,10 +193,11 @@ TEST_CASE("ranks and groups") {
         "s.yaml:6:21: ranks.groups.a: a list of ranks or {size: ..., stride: ...} is expected");
   CHECK(error_of(with_run("ranks: {groups: {a: {stride: 4}}}")) ==
         "s.yaml:6:21: ranks.groups.a: the key 'size' is missing");
-  CHECK(error_of(with(std::string(kNccl) + "ranks: {groups: {pairs: {size: 2}}}\ncollectives: "
-                      "[{collective: AllReduce, sizes: [1B], group: pears}]")) ==
-        "s.yaml:6:15: collectives[0]: no group 'pears' in ranks.groups; did you mean 'pairs'? "
-        "(groups: world, pairs)");
+  CHECK(
+      error_of(with(std::string(kNccl) + "ranks: {groups: {pairs: {size: 2}}}\ncollectives: "
+                                         "[{collective: AllReduce, sizes: [1B], group: pears}]")) ==
+      "s.yaml:6:15: collectives[0]: no group 'pears' in ranks.groups; did you mean 'pairs'? "
+      "(groups: world, pairs)");
 }
 
 TEST_CASE("nccl: named choices, and what `auto` would need") {
@@ -203,7 +206,8 @@ TEST_CASE("nccl: named choices, and what `auto` would need") {
   };
   const std::string chooser =
       "'auto' needs NCCL's chooser, which this version does not have; name an algorithm (" +
-      sim::enum_names<sim::Algorithm>() + "), a protocol (LL, LL128, Simple, plain) and a number "
+      sim::enum_names<sim::Algorithm>() +
+      "), a protocol (LL, LL128, Simple, plain) and a number "
       "of channels";
   CHECK(nccl("auto") == "s.yaml:4:7: nccl: " + chooser);
   CHECK(nccl("{algorithm: auto, protocol: LL, channels: 2}") ==
@@ -217,7 +221,8 @@ TEST_CASE("nccl: named choices, and what `auto` would need") {
   CHECK(nccl("{algorithm: Ring, protocol: LL, channels: 65}") ==
         "s.yaml:4:49: nccl.channels: 65 is out of range (1 to 64)");
   CHECK(nccl("{algorithm: Rig, protocol: LL, channels: 6}")
-            .starts_with("s.yaml:4:19: nccl.algorithm: unknown algorithm 'Rig'; did you mean 'Ring'?"));
+            .starts_with(
+                "s.yaml:4:19: nccl.algorithm: unknown algorithm 'Rig'; did you mean 'Ring'?"));
   CHECK(nccl("{up_to: 1KiB, algorithm: Ring, protocol: LL, channels: 6}") ==
         "s.yaml:4:7: nccl: 'up_to' belongs to a list of choices by size");
   const std::string one = "algorithm: Ring, protocol: LL, channels: 6}";
@@ -234,9 +239,10 @@ TEST_CASE("collectives: sizes, roots") {
   const auto run = [](std::string_view entry) {
     return error_of(with(std::string(kNccl) + "collectives: [" + std::string(entry) + "]"));
   };
-  CHECK(run("{collective: AllReduc, sizes: [1B]}")
-            .starts_with("s.yaml:5:28: collectives[0].collective: unknown collective 'AllReduc'; did "
-                         "you mean 'AllReduce'?"));
+  CHECK(
+      run("{collective: AllReduc, sizes: [1B]}")
+          .starts_with("s.yaml:5:28: collectives[0].collective: unknown collective 'AllReduc'; did "
+                       "you mean 'AllReduce'?"));
   CHECK(run("{collective: AllReduce}") ==
         "s.yaml:5:15: collectives[0]: the key 'sizes' is missing");
   CHECK(run("{collective: AllReduce, sizes: [1024]}")
@@ -261,9 +267,10 @@ TEST_CASE("collectives: sizes, roots") {
         "s.yaml:5:46: collectives[0].sizes: more than 10000 sizes");
   CHECK(run("{collective: AllReduce, sizes: [1B], root: 3}") ==
         "s.yaml:5:15: collectives[0]: 'root' belongs to Broadcast and Reduce");
-  const Scenario s = scenario_of(with(std::string(kNccl) +
-      "collectives: [{collective: AllReduce, sizes: {from: 1PB, to: 8PB, factor: 1000000}},\n"
-      "              {collective: AllReduce, sizes: {from: 4B, to: 13B, step: 4B}}]"),
+  const Scenario s = scenario_of(
+      with(std::string(kNccl) +
+           "collectives: [{collective: AllReduce, sizes: {from: 1PB, to: 8PB, factor: 1000000}},\n"
+           "              {collective: AllReduce, sizes: {from: 4B, to: 13B, step: 4B}}]"),
       {"collectives.0.sizes.from=1TB", "collectives.0.sizes.to=2TB"});
   CHECK(s.collectives[0].sizes.size() == 1);
   CHECK(s.collectives[1].sizes.back() == sim::bytes(12));
@@ -291,9 +298,9 @@ TEST_CASE("traffic") {
 }
 
 TEST_CASE("--set is applied before decoding and named in errors") {
-  const Scenario s = scenario_of(with_run(""), {"cluster.nodes=16", "name=other", "seed=3",
-                                                "collectives.0.sizes=[2MiB, 3MiB]",
-                                                "cluster.fabric.link_rate=200Gb/s"});
+  const Scenario s = scenario_of(
+      with_run(""), {"cluster.nodes=16", "name=other", "seed=3", "collectives.0.sizes=[2MiB, 3MiB]",
+                     "cluster.fabric.link_rate=200Gb/s"});
   CHECK(s.cluster.nodes == 16);
   CHECK(s.name == "other");
   CHECK(s.seed == 3);

@@ -42,8 +42,8 @@ TEST_CASE("all-to-all: n (n - 1) flows, each pair once, sizes within the spread"
 }
 
 TEST_CASE("flows depend on the seed and on nothing else") {
-  const TrafficPattern pattern{.pattern = Pattern::uniform, .size = sim::bytes(1000), .spread = 0.5,
-                               .count = 100};
+  const TrafficPattern pattern{
+      .pattern = Pattern::uniform, .size = sim::bytes(1000), .spread = 0.5, .count = 100};
   CHECK(flows_of(pattern, 16, 5) == flows_of(pattern, 16, 5));
   CHECK(flows_of(pattern, 16, 5) != flows_of(pattern, 16, 6));
   TrafficPattern seeded = pattern;
@@ -70,8 +70,11 @@ TEST_CASE("permutation: everybody sends once and receives once") {
 }
 
 TEST_CASE("incast: different senders, one receiver, one start") {
-  const TrafficPattern pattern{.pattern = Pattern::incast, .size = sim::bytes(7), .count = 5,
-                               .to = 3, .start = sim::microseconds(2)};
+  const TrafficPattern pattern{.pattern = Pattern::incast,
+                               .size = sim::bytes(7),
+                               .count = 5,
+                               .to = 3,
+                               .start = sim::microseconds(2)};
   const auto flows = flows_of(pattern, 8);
   REQUIRE(flows.size() == 5);
   std::set<std::uint32_t> senders;
@@ -94,7 +97,8 @@ TEST_CASE("traffic that the ranks cannot carry") {
   TrafficPattern many = incast;
   many.to = 0;
   many.count = 8;
-  CHECK(error_of({.flows = {}, .patterns = {many}}, 8) == "incast from 8 ranks: there are 7 others");
+  CHECK(error_of({.flows = {}, .patterns = {many}}, 8) ==
+        "incast from 8 ranks: there are 7 others");
   CHECK(error_of({.flows = {}, .patterns = {many}}, 1) ==
         "a traffic pattern needs at least two ranks");
   CHECK(error_of({.flows = {{0, 8, sim::bytes(1), {}}}, .patterns = {}}, 8) ==

@@ -152,9 +152,9 @@ TEST_CASE("comparison_modes: LogGOPSim with other parameters") {
   check_all(fast, 4, ring_allreduce(4, 1 << 20), 1'581'258);
 }
 
-// Two senders to one host at once, s = 101, (s-1) G = 600. First bytes at o + L = 4000. The NIC takes
-// the first message at 4000..4600 and is busy until 4000 + g + 600 = 5600, then the second, there at
-// 6200. CPU: 4600..6100, then 6200..7700.
+// Two senders to one host at once, s = 101, (s-1) G = 600. First bytes at o + L = 4000. The NIC
+// takes the first message at 4000..4600 and is busy until 4000 + g + 600 = 5600, then the second,
+// there at 6200. CPU: 4600..6100, then 6200..7700.
 TEST_CASE("comparison_modes: a host receives one message at a time") {
   const HostProgram incast = [](std::uint32_t host, std::uint32_t round, std::vector<HostOp>& out) {
     if (host != 0) out.push_back({true, 0, 101});

@@ -129,8 +129,9 @@ TEST_CASE("dataflow: nothing outside the buffers") {
         "[17,33) from c0#1)");
   expansion = expand(schedule);
   expansion.lanes[0].ops[0].input_offset = bytes(-1);
-  CHECK(refusal(expansion, promise_of(schedule)).find("rank 0 reads input [-1,15) outside its 32") ==
-        0);
+  CHECK(
+      refusal(expansion, promise_of(schedule)).find("rank 0 reads input [-1,15) outside its 32") ==
+      0);
 }
 
 TEST_CASE("dataflow: slices that are left over, of other sizes, or on foreign connections") {
@@ -142,7 +143,8 @@ TEST_CASE("dataflow: slices that are left over, of other sizes, or on foreign co
         "1 slices are sent and never received, on connection 1 first");
   expansion = expand(schedule);
   expansion.lanes[2].ops[0].size = bytes(8);
-  CHECK(refusal(expansion, promise).find("connection 1: a slice of 16 bytes is received as 8") == 0);
+  CHECK(refusal(expansion, promise).find("connection 1: a slice of 16 bytes is received as 8") ==
+        0);
   expansion = expand(schedule);
   expansion.lanes[0].ops[0].send[0].connection = ConnectionId(1);
   CHECK(refusal(expansion, promise) == "lane 0 sends on connection 1, which is not its own");
@@ -151,8 +153,9 @@ TEST_CASE("dataflow: slices that are left over, of other sizes, or on foreign co
   CHECK(refusal(expansion, promise) == "lane 2 receives from connection 0, which is not its own");
   expansion = expand(schedule);
   expansion.lanes[0].ops.pop_back();
-  CHECK(refusal(expansion, promise).find("it never ends: lane 1 (rank 1, channel 0, ring) at "
-                                         "operation 1") == 0);
+  CHECK(refusal(expansion, promise)
+            .find("it never ends: lane 1 (rank 1, channel 0, ring) at "
+                  "operation 1") == 0);
 }
 
 TEST_CASE("dataflow: what cannot be checked is refused") {
@@ -163,8 +166,7 @@ TEST_CASE("dataflow: what cannot be checked is refused") {
   schedule.lanes[0].multiplicity = 1;
   Promise promise = promise_of(schedule);
   promise.ranks = 3;
-  CHECK(refusal(expand(schedule), promise) ==
-        "the promise is for 3 ranks and the expansion has 2");
+  CHECK(refusal(expand(schedule), promise) == "the promise is for 3 ranks and the expansion has 2");
   promise = {Collective::all_to_all, 2, bytes(7), 0, false};
   CHECK(refusal(expand(schedule), promise) == "AllToAll of 7 bytes does not divide by 2 ranks");
   promise = {Collective::all_to_all, 2, bytes(8), 0, true};
@@ -180,8 +182,8 @@ TEST_CASE("dataflow: rings, chains and trees are safe in place") {
   CHECK(in_place(tests::all_to_all(4, 100, 8).done()) == InPlace::not_offered);
 }
 
-// Rank 1 sends its input to rank 0, gets the sum, and reads its input once more: in place, that byte
-// is gone.
+// Rank 1 sends its input to rank 0, gets the sum, and reads its input once more: in place, that
+// byte is gone.
 TEST_CASE("dataflow: an input byte that is read after the output was written over it") {
   tests::HandSchedule hand(tests::call_of(Collective::all_reduce, 16), 2);
   hand.work(tests::linear_work(16, 16));
@@ -257,9 +259,10 @@ TEST_CASE("dataflow: one operation may not shift data over itself in place") {
   watch.begin(LaneId(0), 0, false);
   watch.read(4, 12);
   watch.destroy(0, 8);
-  CHECK(watch.violation() ==
-        "rank 0 byte [4,8) of the common buffer: operation 0 of lane 0 writes output over input that "
-        "operation 0 of lane 0 need not have read yet");
+  CHECK(
+      watch.violation() ==
+      "rank 0 byte [4,8) of the common buffer: operation 0 of lane 0 writes output over input that "
+      "operation 0 of lane 0 need not have read yet");
   InPlaceWatch aligned(expansion);
   aligned.begin(LaneId(0), 0, true);
   aligned.read(0, 8);

@@ -94,8 +94,8 @@ TEST_CASE("longest_path: credits bound the rate when the FIFO is short") {
   const LongestPathResult result = run(schedule, Costs(schedule, cost, 1_GBps));
   CHECK(result.end == 25_us);
   CHECK(result.rank_end[0] == 20_us);
-  // Slice 5 follows 4 in lane order (its credit comes at the same time), 4 waits for the credit of 2,
-  // and 2 for that of 0.
+  // Slice 5 follows 4 in lane order (its credit comes at the same time), 4 waits for the credit of
+  // 2, and 2 for that of 0.
   CHECK(part(result, PathPart::credit) == 6_us);
   CHECK(part(result, PathPart::latency) == 15_us);
   CHECK(part(result, PathPart::wire) == 4_us);
@@ -221,8 +221,8 @@ TEST_CASE("longest_path: staged connections post, send and complete behind the l
   CHECK(run(two, Costs(two, cost, bytes_per_second(100'000'000))).end == 34_us);
 }
 
-// Root of a tree of three: both children's slices arrive at 1 + 2 = 3 us; its two sends run at once,
-// the slower decides when its operation ends; each child gets its own.
+// Root of a tree of three: both children's slices arrive at 1 + 2 = 3 us; its two sends run at
+// once, the slower decides when its operation ends; each child gets its own.
 TEST_CASE("longest_path: several inputs and outputs of one operation") {
   const Schedule schedule = tests::tree_of_three(1000, 1000).done();
   Costs costs(schedule, latency_of(2_us), 1_GBps);
@@ -255,8 +255,7 @@ TEST_CASE("longest_path: every leg of a cut-through operation is held by the inp
   cost.grain = bytes(10);
   Costs costs(schedule, cost, 1_GBps);
   costs.links[2] = 10_GBps;
-  CHECK(run(schedule, costs).lane_end ==
-        std::vector<Duration>{1000_ns, 1010_ns, 1010_ns, 1001_ns});
+  CHECK(run(schedule, costs).lane_end == std::vector<Duration>{1000_ns, 1010_ns, 1010_ns, 1001_ns});
 }
 
 // Two lanes of one rank and channel; the second batch begins when the first has ended (5 us).

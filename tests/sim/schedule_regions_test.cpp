@@ -50,8 +50,8 @@ TEST_CASE("schedule_regions: loops are the size over what one loop covers, round
   CHECK(loop_count(work) == 8'388'608);
 }
 
-// 4 blocks of 64: the first loop takes 256. Of the other 100, ceil(100 / 4) = 25 -> 32 aligned to 16:
-// 32, 32, 32, 4.
+// 4 blocks of 64: the first loop takes 256. Of the other 100, ceil(100 / 4) = 25 -> 32 aligned to
+// 16: 32, 32, 32, 4.
 TEST_CASE("schedule_regions: rotating shrinks the last loop's chunk, aligned to 16 bytes") {
   const Work work = rotating(356, 64, 4, 16);
   CHECK(block_sizes(work, 0) == Sizes{64, 64, 64, 64});
@@ -69,13 +69,15 @@ TEST_CASE("schedule_regions: late blocks of a small message are empty") {
   CHECK(block_region(work, 0, 7).offset == bytes(36));
 }
 
-// A loop that is exactly full is not shrunk; with one byte less it is (to what it was, by alignment).
+// A loop that is exactly full is not shrunk; with one byte less it is (to what it was, by
+// alignment).
 TEST_CASE("schedule_regions: a full last loop") {
   CHECK(block_sizes(rotating(256, 64, 4, 16), 0) == Sizes{64, 64, 64, 64});
   CHECK(block_sizes(rotating(255, 64, 4, 16), 0) == Sizes{64, 64, 64, 63});
 }
 
-// The chunk is the largest operation, even where alignment would round the last loop's up beyond it.
+// The chunk is the largest operation, even where alignment would round the last loop's up beyond
+// it.
 TEST_CASE("schedule_regions: alignment never makes a block larger than the chunk") {
   CHECK(block_sizes(rotating(29, 10, 3, 16), 0) == Sizes{10, 10, 9});
 }

@@ -28,7 +28,7 @@ TEST_CASE("text: the nearest name is within a slip of the finger") {
   CHECK(nearest_name("bandwith", kNames) == "bandwidth");
   CHECK(nearest_name("rnig", kNames) == "ring");
   CHECK(nearest_name("ringg", kNames) == "ring");
-  CHECK(nearest_name("bndwdt", kNames) == "");        // three edits in six letters
+  CHECK(nearest_name("bndwdt", kNames) == "");                 // three edits in six letters
   CHECK(nearest_name("bandwidth_gb", kNames) == "bandwidth");  // three of twelve letters
   CHECK(nearest_name("elephant", kNames) == "");
   CHECK(nearest_name("", kNames) == "");
@@ -64,8 +64,7 @@ TEST_CASE("text: enum tables parse and print") {
   CHECK(enum_names<Algorithm>() == "Ring, Tree");
   CHECK(parse_enum<Algorithm>("rign").error().message ==
         "unknown algorithm 'rign'; did you mean 'Ring'? (one of: Ring, Tree)");
-  CHECK(parse_enum<Algorithm>("").error().message ==
-        "unknown algorithm '' (one of: Ring, Tree)");
+  CHECK(parse_enum<Algorithm>("").error().message == "unknown algorithm '' (one of: Ring, Tree)");
   for (const auto& entry : EnumTable<Collective>::entries)
     CHECK(parse_enum<Collective>(to_text(entry.value)).value() == entry.value);
   CHECK(to_text(static_cast<Algorithm>(99)) == "?");

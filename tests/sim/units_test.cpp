@@ -94,6 +94,15 @@ TEST_CASE("units: sizes in every unit") {
   CHECK(parsed("1.5KiB") == 1536);
   CHECK(parsed("1.5 KiB") == 1536);
   CHECK(parsed("1e3B") == 1000);
+  CHECK(parsed("1.25E+2B") == 125);
+  CHECK(parsed("1500e-3kB") == 1500);
+  CHECK(parsed(".5KiB") == 512);
+  CHECK(parsed("2.KiB") == 2048);
+  CHECK(parsed("-0B") == 0);
+  CHECK(parsed("1e-400B") == 0);
+  CHECK(parsed("0e400B") == 0);
+  CHECK(parsed("9223372036854775807B") == std::numeric_limits<std::int64_t>::max());
+  CHECK(parsed("0.00000000000000000000000000000001e38B") == 1'000'000);
   CHECK(parsed("0B") == 0);
 }
 
@@ -150,11 +159,16 @@ TEST_CASE("units: every refusal says why and names the units") {
   CHECK(refusal("1Mib") == "'1Mib' is not a size: unknown unit 'Mib'" + units);
   CHECK(refusal("1B ") == "'1B ' is not a size: unknown unit 'B '" + units);
   CHECK(refusal("0x10B") == "'0x10B' is not a size: unknown unit 'x10B'" + units);
+  CHECK(refusal("1EB") == "'1EB' is not a size: unknown unit 'EB'" + units);
+  CHECK(refusal(".B") == "'.B' is not a size: it must start with a number" + units);
+  CHECK(refusal("1.2.3B") == "'1.2.3B' is not a size: unknown unit '.3B'" + units);
+  CHECK(refusal("+1B") == "'+1B' is not a size: it must start with a number" + units);
+  CHECK(refusal("1e400B") == "'1e400B' is too large for a size");
   CHECK(refusal("9e18TB") == "'9e18TB' is too large for a size");
   CHECK(refusal("9223372036854775808B") == "'9223372036854775808B' is too large for a size");
-  CHECK(refusal(("1" + std::string(100, 'y')).c_str()) ==
-        "'1" + std::string(39, 'y') + "' is not a size: unknown unit '" + std::string(20, 'y') +
-            "'" + units);
+  CHECK(refusal(("1" + std::string(100, 'y')).c_str()) == "'1" + std::string(39, 'y') +
+                                                              "' is not a size: unknown unit '" +
+                                                              std::string(20, 'y') + "'" + units);
   CHECK(parse_bandwidth("1GB").error().message ==
         "'1GB' is not a bandwidth: unknown unit 'GB' (units: B/s, kB/s, MB/s, GB/s, TB/s, MiB/s, "
         "GiB/s, b/s, kb/s, Mb/s, Gb/s, Tb/s, Gbps, Mbps, Tbps)");
@@ -162,6 +176,10 @@ TEST_CASE("units: every refusal says why and names the units") {
   CHECK(parse_duration("1").error().message ==
         "'1' is not a duration: the unit is missing (units: ps, ns, us, ms, s, min, h)");
   CHECK(parse_duration("9999999h").error().message == "'9999999h' is too large for a duration");
+  CHECK(parse_flops_rate("1e400FLOP/s").error().message ==
+        "'1e400FLOP/s' is too large for a compute rate");
+  CHECK(parse_flops_rate("1e300PFLOP/s").error().message ==
+        "'1e300PFLOP/s' is too large for a compute rate");
   CHECK(parse_flops_rate("-1FLOP/s").error().message ==
         "'-1FLOP/s' is not a compute rate: it is negative (units: FLOP/s, GFLOP/s, TFLOP/s, "
         "PFLOP/s)");
@@ -174,6 +192,10 @@ TEST_CASE("units: text is short") {
   CHECK(to_text(1536_KiB) == "1536KiB");
   CHECK(to_text(64_MiB) == "64MiB");
   CHECK(to_text(3_GiB) == "3GiB");
+  CHECK(to_text(16_TiB) == "16TiB");
+  CHECK(to_text(picoseconds(-1500)) == "-1.5ns");
+  CHECK(to_text(Bandwidth::from_raw(1)) == "0.00002B/s");
+  CHECK(to_text(parse_bandwidth("123.456789GB/s").value()) == "123.456789GB/s");
   CHECK(to_text(25_GBps) == "25GB/s");
   CHECK(to_text(400_Gbps) == "50GB/s");
   CHECK(to_text(gigabytes_per_second(12.5)) == "12.5GB/s");

@@ -126,8 +126,9 @@ TEST_CASE("validate: slots and connection ends agree") {
 TEST_CASE("validate: operations have the peers they need") {
   CHECK(changed_ring([](Schedule& s) { s.programs[0][0].send_slots = 0; }) ==
         "schedule: lane 0 (rank 0), op 0 (send): it sends, but to no connection");
-  CHECK(changed_ring([](Schedule& s) { s.programs[0][0].send_slots = 0b10; }) ==
-        "schedule: lane 0 (rank 0), op 0 (send): send_slots names a connection that the lane lacks");
+  CHECK(
+      changed_ring([](Schedule& s) { s.programs[0][0].send_slots = 0b10; }) ==
+      "schedule: lane 0 (rank 0), op 0 (send): send_slots names a connection that the lane lacks");
   CHECK(changed_ring([](Schedule& s) { s.programs[0][1].recv_slots = 0; }) ==
         "schedule: lane 0 (rank 0), op 1 (recvReduceSend): it receives, but from no connection");
   CHECK(changed_ring([](Schedule& s) { s.programs[0][1].recv_slots = 0b101; }) ==
@@ -148,7 +149,8 @@ TEST_CASE("validate: both ends move the same slices in the same order") {
   hand.raw().programs[0][0].repeat = 1;
   hand.raw().lanes[1].work = hand.work(tests::linear_work(11, 4));
   CHECK(refusal(hand.done()) ==
-        "schedule: connection 0 (lane 0 -> lane 1): slice 2 is sent with 4 bytes and received with 3");
+        "schedule: connection 0 (lane 0 -> lane 1): slice 2 is sent with 4 bytes and received with "
+        "3");
 }
 
 // Both receive before they send.
@@ -182,9 +184,9 @@ TEST_CASE("validate: the FIFO depth decides whether two senders hang") {
   hand.raw().fifo_slices = 3;
   CHECK(refusal(hand.done()).empty());
   hand.raw().fifo_slices = 2;
-  CHECK(refusal(hand.done()).find("at operation 2 (loop 0 op 0.2 slice 0 send) waits for a slot "
-                                  "for slice 2 at lane 1 on connection 0; lane 1") !=
-        std::string::npos);
+  CHECK(refusal(hand.done())
+            .find("at operation 2 (loop 0 op 0.2 slice 0 send) waits for a slot "
+                  "for slice 2 at lane 1 on connection 0; lane 1") != std::string::npos);
   CHECK(validate_structure(hand.done()).ok());
 }
 
@@ -197,11 +199,12 @@ TEST_CASE("validate: batches that wait for each other hang") {
   hand.connect(from, to);
   CHECK(refusal(hand.done()).empty());
   hand.raw().lanes[0].batch = 1;
-  CHECK(refusal(hand.done()) ==
-        "schedule: it never ends: lane 0 (rank 0, channel 0, p2pSend) waits for the earlier batch of "
-        "lane 1; lane 1 (rank 0, channel 0, p2pRecv) at operation 0 (loop 0 op 0.0 slice 0 recv) "
-        "waits for slice 0 from lane 0 on connection 0; lane 0 (rank 0, channel 0, p2pSend) closes "
-        "the circle");
+  CHECK(
+      refusal(hand.done()) ==
+      "schedule: it never ends: lane 0 (rank 0, channel 0, p2pSend) waits for the earlier batch of "
+      "lane 1; lane 1 (rank 0, channel 0, p2pRecv) at operation 0 (loop 0 op 0.0 slice 0 recv) "
+      "waits for slice 0 from lane 0 on connection 0; lane 0 (rank 0, channel 0, p2pSend) closes "
+      "the circle");
 }
 
 ScheduleTotals counted(const Schedule& schedule) {

@@ -117,7 +117,7 @@ sim::Result<std::vector<DeviceLine>> device_lines(const scenarios::Scenario& sce
   RAILYARD_ASSIGN(const sim::Group world, topologies::place_world(topology, scenario.ranks));
   std::vector<DeviceLine> lines;
   for (const sim::Member& member : world) {
-    const sim::Node& node = topology.nodes()[member.node];
+    const sim::Node& node = topology.nodes[member.node];
     lines.push_back({member.rank.value(), node.name, member.local_index, node.machine});
   }
   return lines;

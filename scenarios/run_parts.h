@@ -1,0 +1,60 @@
+// The parts of a run, one file each: collectives, a DDP job, raw traffic, and what they share.
+#pragma once
+
+#include <memory>
+
+#include "scenarios/bind.h"
+#include "scenarios/run.h"
+#include "sim/collective_runner.h"
+#include "sim/simulation.h"
+#include "sim/trace.h"
+
+namespace railyard::scenarios {
+
+// Keeps messages for the timeline, up to a limit.
+class MessageKeeper final : public sim::MessageObserver {
+ public:
+  MessageKeeper(std::size_t limit, RunResult& result) : limit_(limit), result_(&result) {}
+  void on_message(const sim::Schedule& schedule, const sim::Message& message) override;
+
+ private:
+  std::size_t limit_;
+  RunResult* result_;
+};
+
+// One run under way: what is built, what changes, and where results go.
+struct RunContext {
+  const Scenario& scenario;
+  const RunOptions& options;
+  Bound& bound;
+  sim::Simulation& simulation;
+  sim::Trace& trace;
+  sim::MessageObserver* observer;  // may be null
+  double estimated_events;
+  RunResult& result;
+};
+
+// Whether collectives may be replayed: one communicator, and nothing else on the network.
+bool may_replay(const RunContext& context);
+
+std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context, Communication& communication);
+
+// Runs the event queue to its end within the limits; `finished` adds nothing to it.
+sim::EventQueue::Outcome run_queue(RunContext& context);
+
+// Adds what the runner did to the result's counts and the trace.
+void account(const sim::CollectiveRunner& runner, RunContext& context);
+
+// Background (or only) traffic: starts with the run. Results are filled in by finish().
+class TrafficSource {
+ public:
+  virtual ~TrafficSource() = default;
+  virtual void finish() = 0;
+};
+Result<std::unique_ptr<TrafficSource>> start_traffic(RunContext& context);
+
+Result<void> run_collectives(RunContext& context);
+Result<void> run_ddp_job(RunContext& context);
+void report_links(RunContext& context);
+
+}  // namespace railyard::scenarios

@@ -1,0 +1,106 @@
+// Every single small change of every small schedule of this folder is refused by the data-flow
+// checker, or moves the same data (tests/sim/mutation.h). So the checker that proves the schedules
+// (dataflow_test.cpp) would not have missed such a mistake, and no operation is superfluous.
+#include "tests/sim/mutation.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "algorithms/communicator.h"
+#include "tests/algorithms/clusters.h"
+
+namespace railyard::algorithms {
+namespace {
+
+using sim::Algorithm;
+using sim::bytes;
+using sim::Collective;
+using sim::CollectiveCall;
+using sim::Protocol;
+using tests::MutationCounts;
+
+constexpr std::uint32_t kMaxRanks = 8;
+
+MutationCounts mutate(std::uint32_t ranks, std::uint32_t channels, const CollectiveCall& call) {
+  const sim::Topology topology = test::cluster({.nodes = 1, .gpus = ranks});
+  auto communicator = Communicator::create(
+      topology, test::everyone(topology), test::random_channels(ranks, channels, ranks + channels));
+  REQUIRE(communicator.ok());
+  const auto schedule = communicator.value()->schedule(call);
+  REQUIRE(schedule.ok());
+  const sim::Expansion expansion = sim::expand(*schedule.value());
+  const sim::Promise promise = sim::promise_of(*schedule.value());
+  CAPTURE(ranks);
+  CAPTURE(channels);
+  REQUIRE(sim::check_dataflow(expansion, promise).ok());
+  REQUIRE(tests::NumberRun(expansion, promise).keeps_promise());
+  MutationCounts counts = tests::run_mutations(expansion, promise, tests::CountStricter::no);
+  CHECK(counts.wrongly_accepted == std::vector<std::string>{});
+  return counts;
+}
+
+// 2 to 8 ranks, 1 and 2 channels; `plain` splits any size over all channels, Simple sends empty
+// slices, and 40 bytes a rank do not divide into aligned blocks.
+void mutate_all(CollectiveCall call) {
+  MutationCounts counts;
+  for (std::uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks) {
+    const bool whole =
+        call.collective != Collective::all_gather && call.collective != Collective::reduce_scatter;
+    call.size = bytes(whole ? 40 * std::int64_t{ranks} : 40);
+    call.root = ranks / 2;
+    call.protocol = Protocol::plain;
+    for (const std::uint32_t channels : {1U, 2U}) counts += mutate(ranks, channels, call);
+    if (call.collective != Collective::broadcast && call.collective != Collective::reduce)
+      call.root = 0;
+    call.protocol = Protocol::simple;
+    counts += mutate(ranks, 1, call);
+  }
+  MESSAGE(to_text(call.collective) << " " << to_text(call.algorithm) << ": refused "
+                                   << counts.refused << ", equivalent " << counts.equivalent);
+  CHECK(counts.refused > 20 * counts.equivalent / 10);
+}
+
+CollectiveCall call_of(Collective collective, Algorithm algorithm = Algorithm::ring) {
+  CollectiveCall call;
+  call.collective = collective;
+  call.algorithm = algorithm;
+  return call;
+}
+
+TEST_CASE("mutation: ring AllReduce") { mutate_all(call_of(Collective::all_reduce)); }
+TEST_CASE("mutation: ring AllGather") { mutate_all(call_of(Collective::all_gather)); }
+TEST_CASE("mutation: ring ReduceScatter") { mutate_all(call_of(Collective::reduce_scatter)); }
+TEST_CASE("mutation: ring Broadcast") { mutate_all(call_of(Collective::broadcast)); }
+TEST_CASE("mutation: ring Reduce") { mutate_all(call_of(Collective::reduce)); }
+TEST_CASE("mutation: tree AllReduce") {
+  mutate_all(call_of(Collective::all_reduce, Algorithm::tree));
+}
+
+// LL moves 32 KiB an operation: three loops.
+TEST_CASE("mutation: tree AllReduce of several loops") {
+  CollectiveCall call = call_of(Collective::all_reduce, Algorithm::tree);
+  call.protocol = Protocol::ll;
+  call.size = bytes(70'000);
+  call.max_channels = 1;
+  MutationCounts counts;
+  for (const std::uint32_t ranks : {2U, 3U, 5U}) counts += mutate(ranks, 1, call);
+  MESSAGE("refused " << counts.refused << ", equivalent " << counts.equivalent);
+}
+
+TEST_CASE("mutation: AllToAll") {
+  CollectiveCall call = call_of(Collective::all_to_all);
+  MutationCounts counts;
+  for (std::uint32_t ranks = 2; ranks <= 6; ++ranks)
+    for (const Protocol protocol : {Protocol::plain, Protocol::simple}) {
+      call.size = bytes(8 * std::int64_t{ranks});
+      call.protocol = protocol;
+      counts += mutate(ranks, 2, call);
+    }
+  MESSAGE("refused " << counts.refused << ", equivalent " << counts.equivalent);
+}
+
+}  // namespace
+}  // namespace railyard::algorithms

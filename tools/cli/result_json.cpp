@@ -1,0 +1,193 @@
+#include "tools/cli/result_json.h"
+
+#include "sim/version.h"
+#include "tools/cli/flow_statistics.h"
+#include "tools/cli/format.h"
+#include "tools/cli/json_parts.h"
+
+namespace railyard::cli {
+namespace {
+
+using scenarios::BucketRow;
+using scenarios::CollectiveRow;
+using scenarios::DdpResult;
+using scenarios::FlowResult;
+using scenarios::IdleLinks;
+using scenarios::LinkRow;
+using scenarios::RunResult;
+
+Json byte_list(const std::vector<sim::Bytes>& sizes) {
+  Json list = Json::array();
+  for (const sim::Bytes size : sizes) list.push_back(size.raw());
+  return list;
+}
+
+Json bucket_json(const BucketRow& bucket, std::size_t index) {
+  return {{"index", index},
+          {"size_bytes", bucket.size.raw()},
+          {"parameters", bucket.parameters},
+          {"ready_us", exact_us(bucket.ready)},
+          {"start_us", exact_us(bucket.start)},
+          {"end_us", exact_us(bucket.end)},
+          {"algorithm", sim::to_text(bucket.algorithm)},
+          {"protocol", sim::to_text(bucket.protocol)},
+          {"channels", bucket.channels},
+          {"busbw_gb_per_s", bucket.busbw},
+          {"exposed_us", exact_us(bucket.exposed)}};
+}
+
+void add_ddp(Json& out, const DdpResult& ddp) {
+  out["model"] = ddp.model;
+  out["model_parameters"] = ddp.model_parameters;
+  out["step_time_us"] = exact_us(ddp.step_time);
+  out["samples_per_second"] = ddp.samples_per_second;
+  out["bound_by"] = ddp.bound_by;
+  out["compute_us"] = exact_us(ddp.compute);
+  out["compute_alone_us"] = exact_us(ddp.compute_alone);
+  out["forward_us"] = exact_us(ddp.forward);
+  out["backward_us"] = exact_us(ddp.backward);
+  out["optimizer_us"] = exact_us(ddp.optimizer);
+  out["communication_us"] = exact_us(ddp.communication);
+  out["exposed_communication_us"] = exact_us(ddp.exposed);
+  out["exposing_bucket"] = ddp.exposing_bucket < 0 ? Json() : Json(ddp.exposing_bucket);
+  out["rebuild_before_iteration"] =
+      ddp.rebuild_before_iteration ? Json(*ddp.rebuild_before_iteration) : Json();
+  Json iterations = Json::array();
+  for (const sim::Duration iteration : ddp.iterations) iterations.push_back(exact_us(iteration));
+  out["iterations_us"] = std::move(iterations);
+  Json by_iteration = Json::array();
+  for (const auto& sizes : ddp.bucket_bytes) by_iteration.push_back(byte_list(sizes));
+  out["buckets_bytes"] = by_iteration.empty() ? Json::array() : by_iteration.back();
+  out["buckets_bytes_by_iteration"] = std::move(by_iteration);
+  Json buckets = Json::array();
+  for (std::size_t i = 0; i < ddp.buckets.size(); ++i)
+    buckets.push_back(bucket_json(ddp.buckets[i], i));
+  out["buckets"] = std::move(buckets);
+}
+
+Json collective_json(const CollectiveRow& row) {
+  return {{"collective", sim::to_text(row.collective)},
+          {"size_bytes", row.size.raw()},
+          {"count", row.count},
+          {"dtype", row.dtype},
+          {"root", row.root},
+          {"group", row.group},
+          {"ranks", row.ranks},
+          {"algorithm", sim::to_text(row.algorithm)},
+          {"protocol", sim::to_text(row.protocol)},
+          {"channels", row.channels},
+          {"time_us", exact_us(row.time)},
+          {"algbw_gb_per_s", row.algbw},
+          {"busbw_gb_per_s", row.busbw},
+          {"messages", row.messages}};
+}
+
+void add_collectives(Json& out, const std::vector<CollectiveRow>& rows) {
+  Json list = Json::array();
+  for (const CollectiveRow& row : rows) list.push_back(collective_json(row));
+  out["collectives"] = std::move(list);
+}
+
+void add_flows(Json& out, const std::vector<FlowResult>& flows) {
+  const FlowStatistics statistics = flow_statistics(flows);
+  out["flow_statistics"] = {{"flows", statistics.flows},
+                            {"bytes", statistics.bytes.raw()},
+                            {"makespan_us", exact_us(statistics.makespan)},
+                            {"mean_us", exact_us(statistics.mean)},
+                            {"p50_us", exact_us(statistics.p50)},
+                            {"p99_us", exact_us(statistics.p99)},
+                            {"longest_us", exact_us(statistics.longest)}};
+  Json list = Json::array();
+  for (const FlowResult& flow : flows)
+    list.push_back({{"from", flow.from},
+                    {"to", flow.to},
+                    {"size_bytes", flow.size.raw()},
+                    {"start_us", exact_us(flow.start)},
+                    {"end_us", exact_us(flow.end)}});
+  out["flows"] = std::move(list);
+}
+
+void add_links(Json& out, const RunResult& result) {
+  Json busiest = Json::array();
+  for (const LinkRow& link : result.busiest_links)
+    busiest.push_back({{"name", link.name},
+                       {"class", sim::to_text(link.link_class)},
+                       {"bytes", link.bytes.raw()},
+                       {"achievable_gb_per_s", sim::to_gigabytes_per_second(link.rate)},
+                       {"utilization", link.utilization}});
+  Json idle = Json::array();
+  for (const IdleLinks& links : result.idle_links)
+    idle.push_back({{"class", sim::to_text(links.link_class)},
+                    {"idle", links.count},
+                    {"declared", links.total},
+                    {"example", links.example}});
+  out["busiest_links"] = std::move(busiest);
+  out["idle_links"] = std::move(idle);
+}
+
+}  // namespace
+
+void add_origin(Json& out, const scenarios::Scenario& scenario) {
+  out["program_version"] = sim::kVersion;
+  out["scenario"] = scenario.name;
+  out["description"] = scenario.description;
+  out["seed"] = scenario.seed;
+  Json inputs = Json::array();
+  for (const scenarios::SourceFile& file : scenario.inputs)
+    inputs.push_back(
+        {{"path", file.path}, {"size_bytes", file.size}, {"fnv1a64", hex(file.hash)}});
+  out["inputs"] = std::move(inputs);
+  out["resolved_yaml"] = scenarios::resolved_yaml(scenario);
+}
+
+Json sensitivity_json(const std::vector<scenarios::SensitivityRow>& rows) {
+  Json list = Json::array();
+  for (const scenarios::SensitivityRow& row : rows)
+    list.push_back({{"what", row.what},
+                    {"change", row.change},
+                    {"base_us", exact_us(row.base)},
+                    {"varied_us", exact_us(row.varied)}});
+  return list;
+}
+
+std::string_view outcome_name(const RunResult& result) {
+  if (!result.unfinished.empty()) return "would hang";
+  switch (result.outcome) {
+    case sim::EventQueue::Outcome::drained: return "complete";
+    case sim::EventQueue::Outcome::limit: return "limit";
+    case sim::EventQueue::Outcome::interrupted: return "interrupted";
+  }
+  return "?";
+}
+
+std::string dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string result_json(const scenarios::Scenario& scenario, const RunResult& result) {
+  Json out;
+  out["railyard_result"] = kResultVersion;
+  add_origin(out, scenario);
+  out["machine"] = result.machine;
+  out["profile"] = result.profile;
+  out["ranks"] = result.ranks;
+  out["nodes"] = result.nodes;
+  out["outcome"] = outcome_name(result);
+  out["duration_us"] = exact_us(result.duration);
+  out["objective_us"] = exact_us(scenarios::objective_time(result));
+  if (result.ddp) add_ddp(out, *result.ddp);
+  if (!result.collectives.empty()) add_collectives(out, result.collectives);
+  if (!result.flows.empty()) add_flows(out, result.flows);
+  add_links(out, result);
+  out["sensitivity"] = sensitivity_json(result.sensitivity);
+  out["notes"] = result.notes;
+  out["unfinished"] = result.unfinished;
+  out["counts"] = {{"messages", result.messages},
+                   {"events", result.events},
+                   {"solves", result.solves},
+                   {"replays", result.replays}};
+  out["trace_hash"] = hex(result.trace_hash);
+  return dump(out);
+}
+
+}  // namespace railyard::cli
