@@ -46,7 +46,7 @@ sim::Result<sim::Channels> default_channels(const sim::Topology& topology, const
 
 // Stand-in for the outcome of NCCL's search (its values for DGX H100 and A100 where it has any):
 //   GPUs on an NVSwitch     one node 24; more: 4 per rail, at most 16, made a multiple of the rails
-//   NVLink without switch   12
+//   NVLink without switch   12 (a mesh of all GPUs; bridged pairs count as PCIe)
 //   PCIe                    one node 2; more: 2 per rail, at most 4
 //   one link per GPU        1
 sim::Result<std::uint32_t> default_channel_count(const sim::Topology& topology,

@@ -142,18 +142,42 @@ void find_rails(const Topology& topology, const Group& group, Places& result) {
   }
 }
 
+// Sets of devices that NVLinks join, over the group's GPUs and NVSwitches (union-find).
+class NvlinkSets {
+ public:
+  explicit NvlinkSets(std::size_t devices) : parent_(devices) {
+    for (std::size_t i = 0; i < devices; ++i) parent_[i] = i;
+  }
+  void join(DeviceId a, DeviceId b) { parent_[find(a.index())] = find(b.index()); }
+  [[nodiscard]] bool joined(DeviceId a, DeviceId b) { return find(a.index()) == find(b.index()); }
+
+ private:
+  std::size_t find(std::size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  std::vector<std::size_t> parent_;
+};
+
 void find_link_kinds(const Topology& topology, const Group& group, Places& result) {
   std::vector<bool> member(topology.devices.size(), false);
   std::vector<bool> has_nvlink(topology.devices.size(), false);
+  NvlinkSets sets(topology.devices.size());
   for (const sim::Member& one : group) member[one.gpu.index()] = true;
   for (const sim::Link& link : topology.links) {
     if (!member[link.from.index()]) continue;
-    if (link.link_class == LinkClass::nvlink) has_nvlink[link.from.index()] = true;
-    result.nvswitch |= topology.devices[link.to.index()].kind == DeviceKind::nvswitch;
+    const bool to_switch = topology.devices[link.to.index()].kind == DeviceKind::nvswitch;
     result.pcie |= link.link_class == LinkClass::pcie || link.link_class == LinkClass::c2c;
+    result.nvswitch |= to_switch;
+    if (link.link_class != LinkClass::nvlink) continue;
+    has_nvlink[link.from.index()] = true;
+    if (to_switch || member[link.to.index()]) sets.join(link.from, link.to);
   }
-  result.nvlink = std::all_of(group.begin(), group.end(),
-                              [&](const sim::Member& one) { return has_nvlink[one.gpu.index()]; });
+  result.nvlink = true;
+  for (const Place& place : result.places)
+    for (const std::uint32_t rank : place.ranks)
+      result.nvlink &= has_nvlink[group[rank].gpu.index()] &&
+                       sets.joined(group[rank].gpu, group[place.ranks.front()].gpu);
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ struct Places {
   std::vector<Place> places;
   std::vector<std::uint32_t> place_of;                    // by group rank
   std::vector<std::vector<std::uint32_t>> nearest_rails;  // by group rank; ascending
-  bool nvlink = false;                                    // every GPU of the group has an NVLink
-  bool nvswitch = false;                                  // one of them is on an NVSwitch
-  bool pcie = false;                                      // one of them has a PCIe or C2C link
+  // NVLinks join all of the group's GPUs in a place, directly, by a switch or by one another; false
+  // for bridged pairs.
+  bool nvlink = false;
+  bool nvswitch = false;  // one of the GPUs is on an NVSwitch
+  bool pcie = false;      // one of the GPUs has a PCIe or C2C link
 };
 
 // Errors: an empty group; a member that is no GPU of the topology; a GPU that is there twice.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace railyard::sim {
 namespace {
@@ -19,16 +18,13 @@ bool all_wait_for_all(const CollectiveCall& call) {
 
 }  // namespace
 
-// A simulation of this communicator alone, kept between replays: times only ever grow, and nothing in
-// it depends on when it runs.
-struct CollectiveRunner::Sandbox : EventHandler, RunListener {
+// A simulation of this communicator alone, kept between calls: times only ever grow, and nothing in it
+// depends on when it runs.
+struct CollectiveRunner::Sandbox : RunListener {
   Sandbox(const Topology& topology, const CostModel& costs) : simulation(topology, costs) {}
-  void on_event(std::uint32_t, std::uint32_t rank) override { executor->start_rank(rank); }
   void on_rank_done(std::uint32_t rank) override { end[rank] = simulation.now(); }
 
   Simulation simulation;
-  std::map<std::uint32_t, std::unique_ptr<Executor>> executors;  // by plan
-  Executor* executor = nullptr;
   std::vector<Time> end;
 };
 
@@ -55,17 +51,14 @@ Result<PlanId> CollectiveRunner::plan(const CollectiveCall& call) {
   plan.schedule = schedule;
   plan.costs = std::make_shared<const ScheduleCosts>(std::move(costs));
   plan.slowdown = costs_->slowdown(*schedule, group_);
-  plan.replayable = options_.replay && all_wait_for_all(call);
+  plan.together = all_wait_for_all(call);
   plans_.push_back(std::move(plan));
   return PlanId(plans_.size() - 1);
 }
 
-bool CollectiveRunner::is_replayed() const { return plans_[open_.front().plan.index()].replayable; }
-
 void CollectiveRunner::open_call(PlanId plan) {
   OpenCall call;
   call.plan = plan;
-  call.start.assign(group_.size(), Time::max());
   call.listeners.assign(group_.size(), nullptr);
   call.left = static_cast<std::uint32_t>(group_.size());
   open_.push_back(std::move(call));
@@ -73,6 +66,7 @@ void CollectiveRunner::open_call(PlanId plan) {
   record.plan = plan;
   record.enter.assign(group_.size(), Time::max());
   record.end.assign(group_.size(), Time::max());
+  record.begin = Time::max();
   records_.push_back(std::move(record));
 }
 
@@ -84,84 +78,66 @@ std::uint32_t CollectiveRunner::enter(std::uint32_t rank, PlanId plan, Collectiv
   call.order.push_back(rank);
   call.listeners[rank] = &listener;
   records_[index].enter[rank] = simulation_->now();
-  if (index == current_) start_rank(rank);
+  if (index != current_) return index;
+  if (!plans_[plan.index()].together)
+    start_in_place(rank);
+  else if (call.order.size() == group_.size())
+    start_all();
   return index;
 }
 
-// The rank is in the current call from now on.
-void CollectiveRunner::start_rank(std::uint32_t rank) {
-  OpenCall& call = open_.front();
-  CallRecord& record = records_[current_];
-  const bool first = std::ranges::all_of(call.start, [](Time t) { return t == Time::max(); });
-  if (first) record.begin = simulation_->now();
-  call.start[rank] = simulation_->now();
-  Plan& plan = plans_[call.plan.index()];
-  if (plan.replayable) {
-    const bool all = std::ranges::none_of(call.start, [](Time t) { return t == Time::max(); });
-    if (all) replay_current();
-    return;
-  }
+// The rank's part of the current call begins on the network of the run.
+void CollectiveRunner::start_in_place(std::uint32_t rank) {
+  Plan& plan = plans_[open_.front().plan.index()];
   if (!plan.in_place) {
     plan.in_place = std::make_unique<Executor>(plan.schedule, plan.costs, simulation_->queue(), simulation_->network(),
                                                Executor::Options{options_.credits, options_.observer});
     plan.in_place->set_listener(this);
-  } else if (first) {
+  } else if (plan.in_place->finished()) {
     plan.in_place->reset();
   }
+  CallRecord& record = records_[current_];
+  record.begin = std::min(record.begin, simulation_->now());
   plan.in_place->start_rank(rank);
 }
 
-void CollectiveRunner::replay_current() {
-  const OpenCall& call = open_.front();
-  CallRecord& record = records_[current_];
-  const Outcome& outcome = outcome_of(plans_[call.plan.index()], call);
-  record.digest = outcome.digest;
-  record.messages = outcome.messages;
-  for (const auto& [resource, size] : outcome.carried) simulation_->network().add_carried(resource, size);
-  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-    const Time end = record.begin + outcome.end[rank];
-    RAILYARD_CHECK(end >= simulation_->now(), "a rank left before all had entered");
-    simulation_->queue().schedule(end, *this, kRankLeaves, rank);
-  }
+void CollectiveRunner::start_all() {
+  Plan& plan = plans_[open_.front().plan.index()];
+  records_[current_].begin = simulation_->now();
+  if (options_.replay) return replay(plan);
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) start_in_place(rank);
 }
 
-const CollectiveRunner::Outcome& CollectiveRunner::outcome_of(Plan& plan, const OpenCall& call) {
-  const Time begin = records_[current_].begin;
-  std::vector<std::int64_t> key;
-  for (const std::uint32_t rank : call.order) {
-    key.push_back(rank);
-    key.push_back((call.start[rank] - begin).count());
-  }
-  const auto [found, added] = plan.outcomes.try_emplace(std::move(key));
-  Outcome& outcome = found->second;
-  if (!added) {
-    ++replays_;
-    records_[current_].replayed = true;
-    return outcome;
-  }
+void CollectiveRunner::replay(Plan& plan) {
+  CallRecord& record = records_[current_];
+  record.replayed = plan.outcome.has_value();
+  replays_ += record.replayed ? 1 : 0;
+  if (!plan.outcome) plan.outcome = simulate_apart(record.plan);
+  record.digest = plan.outcome->digest;
+  record.messages = plan.outcome->messages;
+  for (const auto& [resource, size] : plan.outcome->carried) simulation_->network().add_carried(resource, size);
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank)
+    simulation_->queue().schedule(record.begin + plan.outcome->end[rank], *this, kRankLeaves, rank);
+}
+
+CollectiveRunner::Outcome CollectiveRunner::simulate_apart(PlanId id) {
+  const Plan& plan = plans_[id.index()];
   if (!sandbox_) sandbox_ = std::make_unique<Sandbox>(*topology_, *costs_);
   Simulation& simulation = sandbox_->simulation;
-  std::unique_ptr<Executor>& executor = sandbox_->executors[call.plan.value()];
-  if (!executor) {
-    executor = std::make_unique<Executor>(plan.schedule, plan.costs, simulation.queue(), simulation.network(),
-                                          Executor::Options{options_.credits, nullptr});
-    executor->set_listener(sandbox_.get());
-  } else {
-    executor->reset();
-  }
-  sandbox_->executor = executor.get();
-  sandbox_->end.assign(group_.size(), Time{});
   Network& network = simulation.network();
   std::vector<Bytes> before;
   for (std::size_t r = 0; r < network.resource_count(); ++r) before.push_back(network.carried(ResourceId(r)));
   const Time origin = simulation.now();
-  for (const std::uint32_t rank : call.order)
-    simulation.queue().schedule(origin + (call.start[rank] - begin), *sandbox_, 0, rank);
+  Executor executor(plan.schedule, plan.costs, simulation.queue(), network, Executor::Options{options_.credits, nullptr});
+  executor.set_listener(sandbox_.get());
+  sandbox_->end.assign(group_.size(), Time{});
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) executor.start_rank(rank);
   simulation.queue().run();
-  RAILYARD_CHECK(executor->finished(), "a validated schedule ends");
+  RAILYARD_CHECK(executor.finished(), "a validated schedule ends");
+  Outcome outcome;
   for (const Time end : sandbox_->end) outcome.end.push_back(end - origin);
-  outcome.digest = executor->digest();
-  outcome.messages = executor->messages();
+  outcome.digest = executor.digest();
+  outcome.messages = executor.messages();
   for (std::size_t r = 0; r < before.size(); ++r)
     if (const Bytes more = network.carried(ResourceId(r)) - before[r]; more.raw() != 0)
       outcome.carried.emplace_back(ResourceId(r), more);
@@ -180,10 +156,10 @@ void CollectiveRunner::leave(std::uint32_t rank, Time end) {
   const std::uint32_t index = current_;
   if (--call.left == 0) {
     record.done = end;
-    if (!is_replayed()) {
-      const Executor& executor = *plans_[call.plan.index()].in_place;
-      record.digest = executor.digest();
-      record.messages = executor.messages();
+    const Plan& plan = plans_[call.plan.index()];
+    if (!(options_.replay && plan.together)) {
+      record.digest = plan.in_place->digest();
+      record.messages = plan.in_place->messages();
     }
     messages_ += record.messages;
     close_current();
@@ -191,13 +167,20 @@ void CollectiveRunner::leave(std::uint32_t rank, Time end) {
   listener.on_collective_done(*this, rank, index);
 }
 
-// The next call goes on the wire; ranks that entered it already start in the order they came.
+// The next call goes on the wire, for the ranks that wait in it.
 void CollectiveRunner::close_current() {
   open_.erase(open_.begin());
   ++current_;
-  if (open_.empty()) return;
+  if (!open_.empty()) begin_current();
+}
+
+void CollectiveRunner::begin_current() {
+  if (plans_[open_.front().plan.index()].together) {
+    if (open_.front().order.size() == group_.size()) start_all();
+    return;
+  }
   const std::vector<std::uint32_t> waiting = open_.front().order;
-  for (const std::uint32_t rank : waiting) start_rank(rank);
+  for (const std::uint32_t rank : waiting) start_in_place(rank);
 }
 
 std::uint64_t CollectiveRunner::sandbox_events() const {
@@ -214,7 +197,7 @@ std::vector<std::string> CollectiveRunner::waiting(std::size_t limit) const {
   const OpenCall& call = open_.front();
   const Plan& plan = plans_[call.plan.index()];
   for (std::uint32_t rank = 0; rank < group_.size() && lines.size() < limit; ++rank)
-    if (call.start[rank] == Time::max())
+    if (records_[current_].enter[rank] == Time::max())
       lines.push_back(fmt::format("call {} ({}): rank {} never entered", current_,
                                   to_text(plan.call.collective), group_[rank].rank.value()));
   if (plan.in_place && lines.size() < limit)

@@ -1,20 +1,25 @@
 // CollectiveRunner: the collectives of one communicator in a run. Every rank enters the calls in the
-// same order, each when its stream reaches it; ranks wait for each other only through the data.
+// same order, each when its stream reaches it.
 //
-// One call of a communicator is on the wire at a time: a rank that enters call k + 1 while another is
-// still in call k begins when that one has left. (NCCL's channels are FIFOs shared by consecutive
-// calls; ranks leave a collective within microseconds of each other.)
+// When a call goes on the wire:
+//   * AllReduce, AllGather, ReduceScatter, AllToAll: no rank can end before all have entered, so the
+//     transfer starts when the LAST rank has entered (and the previous call of the communicator is
+//     over). What early ranks could push into their FIFOs before that - at most 8 steps - is left out;
+//     a rank's own duration still counts from its own entry.
+//   * Broadcast, Reduce and empty messages: every rank starts as it enters.
+//   * One call of a communicator is on the wire at a time. (NCCL's channels are FIFOs that consecutive
+//     calls share; measured, ranks leave a collective within microseconds of each other.)
 //
-// Exact replay. A collective that meets no other traffic depends only on (plan, the ranks' order and
-// offsets of entering): integer times make it independent of when it runs. With `replay` such a call
-// is simulated once, alone, and its outcome (ends, digest, bytes per link) used again. It is for runs in
-// which this communicator is the only source of traffic, and for collectives in which no rank can leave
-// before all have entered; others are simulated in place. Both ways give the same trace hash.
+// Exact replay. A call that meets no other traffic and starts on all ranks at once depends on its plan
+// alone: integer times make it independent of when it runs. With `replay` it is simulated once, apart,
+// and its outcome (ends, digest, bytes per link) used again. It is for runs in which this communicator
+// is the only source of traffic. Both ways give the same trace hash.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +47,7 @@ struct CallRecord {
   PlanId plan;
   std::vector<Time> enter;  // by group rank: when its stream reached the call
   std::vector<Time> end;    // by group rank
-  Time begin{};             // first rank that could go on
+  Time begin{};             // the transfer starts
   Time done{};              // last end
   std::uint64_t digest = 0;
   std::int64_t messages = 0;
@@ -101,25 +106,24 @@ class CollectiveRunner final : public EventHandler, public RunListener {
     std::shared_ptr<const ScheduleCosts> costs;
     Slowdown slowdown;
     std::unique_ptr<Executor> in_place;
-    bool replayable = false;
-    // Entry order and offsets of the ranks -> what came of it.
-    std::map<std::vector<std::int64_t>, Outcome> outcomes;
+    bool together = false;  // starts on all ranks at once
+    std::optional<Outcome> outcome;
   };
   struct OpenCall {
     PlanId plan;
     std::vector<std::uint32_t> order;  // ranks as they entered
-    std::vector<Time> start;           // by rank: when it could go on; Time::max() = not entered
     std::vector<CollectiveListener*> listeners;
     std::uint32_t left = 0;
   };
 
   void open_call(PlanId plan);
-  void start_rank(std::uint32_t group_rank);
-  void replay_current();
-  const Outcome& outcome_of(Plan& plan, const OpenCall& call);
+  void begin_current();
+  void start_in_place(std::uint32_t group_rank);
+  void start_all();
+  void replay(Plan& plan);
+  Outcome simulate_apart(PlanId plan);
   void leave(std::uint32_t group_rank, Time end);
   void close_current();
-  [[nodiscard]] bool is_replayed() const;
 
   Simulation* simulation_;
   const Topology* topology_;

@@ -27,12 +27,13 @@ Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
   const std::uint32_t rails = spec.fabric.rails;
   if (rails == 0) return machine;
   if (machine.flat)
-    return bad_input(fmt::format("fabric.rails is {}, but machine '{}' has no NICs: every GPU has "
-                                 "a port of its own",
-                                 rails, machine.name));
+    return bad_input(
+        fmt::format("fabric.rails is {}, but machine '{}' has no NICs: every GPU has "
+                    "a port of its own",
+                    rails, machine.name));
   if (rails > machine.nics.size())
-    return bad_input(fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails,
-                                 machine.nics.size()));
+    return bad_input(
+        fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails, machine.nics.size()));
   keep_nics(machine, rails);
   return machine;
 }
@@ -45,9 +46,10 @@ Result<void> check_sizes(const ClusterSpec& spec, const MachineSpec& machine) {
                                  spec.nodes, machine.gpus.size(), gpus, kMaxGpus));
   const bool alone = spec.nodes <= machine.nodes_per_nvlink_domain && machine.nvswitch;
   if (spec.fabric.kind == FabricKind::none && spec.nodes > 1 && !alone)
-    return bad_input(fmt::format("fabric 'none' connects nothing, but there are {} nodes; choose a "
-                                 "fabric (one of: {})",
-                                 spec.nodes, sim::enum_names<FabricKind>()));
+    return bad_input(
+        fmt::format("fabric 'none' connects nothing, but there are {} nodes; choose a "
+                    "fabric (one of: {})",
+                    spec.nodes, sim::enum_names<FabricKind>()));
   if (spec.fabric.kind == FabricKind::none && machine.flat && machine.gpus.size() > 1)
     return bad_input(fmt::format("machine '{}' has nothing inside: its {} GPUs need a fabric",
                                  machine.name, machine.gpus.size()));
@@ -69,9 +71,10 @@ Result<ClusterPlan> make_plan(const ClusterSpec& spec, const MachineSpec& machin
                       .rails = machine.flat ? machine.gpus.size() : machine.nics.size(),
                       .port_rate = stated ? spec.fabric.link_rate : machine.nic.value}));
   if (plan.slots() > kMaxLinks)
-    return bad_input(fmt::format("the cluster has {} links (both directions counted); at most {} "
-                                 "are supported",
-                                 plan.slots(), kMaxLinks));
+    return bad_input(
+        fmt::format("the cluster has {} links (both directions counted); at most {} "
+                    "are supported",
+                    plan.slots(), kMaxLinks));
   return plan;
 }
 
@@ -101,8 +104,8 @@ class Builder {
       node.nvlink_domain = static_cast<std::uint32_t>(n / plan_.nodes_per_domain);
       for (std::uint32_t local = 0; local < plan_.node.own_devices; ++local) {
         const PlanDevice& device = plan_.node.devices[local];
-        topology_.devices.push_back({device.kind, n, device.local_index,
-                                     node.name + "/" + local_name(device)});
+        topology_.devices.push_back(
+            {device.kind, n, device.local_index, node.name + "/" + local_name(device)});
       }
       for (std::uint32_t i = 0; i < plan_.node.gpus; ++i)
         node.gpus.push_back(device_id(plan_.device(n, i)));

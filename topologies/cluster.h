@@ -34,13 +34,13 @@ inline constexpr std::uint64_t kMaxLinks = std::uint64_t{1} << 31;
 struct LinkChange {
   std::string pattern;
   bool disable = false;
-  double speed = 1.0;              // share of the line rate that is left, 0 < speed <= 1
-  sim::Duration extra_latency{};   // added
+  double speed = 1.0;             // share of the line rate that is left, 0 < speed <= 1
+  sim::Duration extra_latency{};  // added
 };
 
 struct ClusterSpec {
-  std::string machine = "hgx-h100";        // catalogue name
-  std::optional<MachineSpec> custom;       // used instead of the catalogue if set
+  std::string machine = "hgx-h100";   // catalogue name
+  std::optional<MachineSpec> custom;  // used instead of the catalogue if set
   std::uint32_t nodes = 1;
   MachineOverrides overrides;
   FabricSpec fabric;

@@ -43,9 +43,9 @@ struct FabricSpec {
 
   std::uint32_t rails = 0;  // NICs per node that are cabled; 0 = all. The others are left out.
   std::uint32_t levels = 2;
-  std::uint32_t hosts_per_leaf = 32;  // hosts of a leaf (rail-optimised: of a leaf group)
-  std::uint32_t spines = 0;           // in all, per pod or per group; 0 = by oversubscription
-  std::uint32_t trunks = 1;           // parallel cables from a leaf to a spine
+  std::uint32_t hosts_per_leaf = 32;       // hosts of a leaf (rail-optimised: of a leaf group)
+  std::uint32_t spines = 0;                // in all, per pod or per group; 0 = by oversubscription
+  std::uint32_t trunks = 1;                // parallel cables from a leaf to a spine
   std::optional<double> oversubscription;  // of a leaf; 1 unless `spines` is given
 
   // Three levels.
@@ -77,8 +77,7 @@ struct EnumTable<topologies::FabricKind> {
 template <>
 struct EnumTable<topologies::FabricRouting> {
   static constexpr std::string_view kind = "fabric routing";
-  static constexpr std::array entries{
-      EnumEntry{topologies::FabricRouting::ecmp, "ecmp"},
-      EnumEntry{topologies::FabricRouting::destination, "static"}};
+  static constexpr std::array entries{EnumEntry{topologies::FabricRouting::ecmp, "ecmp"},
+                                      EnumEntry{topologies::FabricRouting::destination, "static"}};
 };
 }  // namespace railyard::sim

@@ -72,8 +72,12 @@ std::uint64_t FabricRoutes::key(const Query& query, std::uint64_t at_switch,
 
 // Leaf - spine - leaf.
 bool FabricRoutes::in_block(const Query& query, sim::Route& out) const {
-  const auto up = [&](std::uint64_t s) { return slot(shape_.leaf_cable(query.from_leaf, s), false); };
-  const auto down = [&](std::uint64_t s) { return slot(shape_.leaf_cable(query.to_leaf, s), true); };
+  const auto up = [&](std::uint64_t s) {
+    return slot(shape_.leaf_cable(query.from_leaf, s), false);
+  };
+  const auto down = [&](std::uint64_t s) {
+    return slot(shape_.leaf_cable(query.to_leaf, s), true);
+  };
   const std::uint64_t spine =
       choose(shape_.spines_per_block, key(query, query.from_leaf, 1),
              [&](std::uint64_t s) { return alive(up(s)) && alive(down(s)); });
@@ -135,14 +139,13 @@ bool FabricRoutes::over_groups(const Query& query, sim::Route& out) const {
     return slot(shape_.global_cable(low, high, c), query.from_block == high);
   };
   const auto down = [&](std::uint64_t c) {
-    return slot(shape_.leaf_cable(query.to_leaf,
-                                  shape_.global_spine(query.to_block, query.from_block, c)),
-                true);
+    return slot(
+        shape_.leaf_cable(query.to_leaf, shape_.global_spine(query.to_block, query.from_block, c)),
+        true);
   };
   const std::uint64_t cable =
-      choose(shape_.global_cables, key(query, query.from_leaf, 1), [&](std::uint64_t c) {
-        return alive(up(c)) && alive(across(c)) && alive(down(c));
-      });
+      choose(shape_.global_cables, key(query, query.from_leaf, 1),
+             [&](std::uint64_t c) { return alive(up(c)) && alive(across(c)) && alive(down(c)); });
   if (cable == kNoChoice) return false;
   push(up(cable), out);
   push(across(cable), out);
@@ -153,7 +156,7 @@ bool FabricRoutes::over_groups(const Query& query, sim::Route& out) const {
 // Breadth first over the switches that are left.
 bool FabricRoutes::detour(const Query& query, sim::Route& out) const {
   if (links_.empty()) return false;
-  std::vector<std::uint32_t> came_by(shape_.switches(), kUnseen);   // index into hops_
+  std::vector<std::uint32_t> came_by(shape_.switches(), kUnseen);  // index into hops_
   std::vector<std::uint32_t> came_from(shape_.switches(), kUnseen);
   came_from[query.from_leaf] = static_cast<std::uint32_t>(query.from_leaf);
   std::deque<std::uint32_t> queue{static_cast<std::uint32_t>(query.from_leaf)};

@@ -32,14 +32,15 @@ Result<void> check_counts(const FabricSpec& spec) {
                           std::pair{"switch_ports", spec.switch_ports}};
   for (const auto& [name, value] : fields)
     if (value > kMaxCount)
-      return bad_input(fmt::format("fabric.{} is {}; at most {} is supported", name, value,
-                                   kMaxCount));
+      return bad_input(
+          fmt::format("fabric.{} is {}; at most {} is supported", name, value, kMaxCount));
   const std::array cables{std::pair{"trunks", spec.trunks},
                           std::pair{"core_trunks", spec.core_trunks},
                           std::pair{"global_links", spec.global_links}};
   for (const auto& [name, value] : cables)
     if (value > 0xffff)
-      return bad_input(fmt::format("fabric.{} is {}; at most {} is supported", name, value, 0xffff));
+      return bad_input(
+          fmt::format("fabric.{} is {}; at most {} is supported", name, value, 0xffff));
   if (spec.hosts_per_leaf == 0) return bad_input("fabric.hosts_per_leaf is 0");
   if (spec.trunks == 0) return bad_input("fabric.trunks is 0: leaves and spines are not connected");
   if (spec.core_trunks == 0)
@@ -49,8 +50,8 @@ Result<void> check_counts(const FabricSpec& spec) {
 
 // Next-level switches that one switch needs for an oversubscription; see the error for the terms.
 struct UpLinks {
-  const char* what;        // "leaf" or "spine"
-  const char* field;       // "spines" or "cores_per_spine"
+  const char* what;   // "leaf" or "spine"
+  const char* field;  // "spines" or "cores_per_spine"
   const char* oversubscription_field;
   std::uint64_t down_ports;
   sim::Bandwidth down_rate;
@@ -91,21 +92,19 @@ Result<void> resolve_leaves(const FabricSpec& spec, FabricShape& shape) {
   shape.leaves = rail ? units * shape.rails : units;
   shape.leaves_per_block = shape.leaves;
   shape.blocks = 1;
-  RAILYARD_ASSIGN(shape.spines_per_block,
-                  resolve_up({.what = "leaf",
-                              .field = "spines",
-                              .oversubscription_field = "oversubscription",
-                              .down_ports = shape.leaf_ports,
-                              .down_rate = shape.host_rate,
-                              .up_rate = shape.trunk_rate,
-                              .trunks = spec.trunks},
-                             spec.spines, spec.oversubscription));
+  RAILYARD_ASSIGN(shape.spines_per_block, resolve_up({.what = "leaf",
+                                                      .field = "spines",
+                                                      .oversubscription_field = "oversubscription",
+                                                      .down_ports = shape.leaf_ports,
+                                                      .down_rate = shape.host_rate,
+                                                      .up_rate = shape.trunk_rate,
+                                                      .trunks = spec.trunks},
+                                                     spec.spines, spec.oversubscription));
   return {};
 }
 
 Result<void> resolve_pods(const FabricSpec& spec, FabricShape& shape) {
-  if (spec.hosts_per_pod == 0)
-    return bad_input("a three-level fabric needs fabric.hosts_per_pod");
+  if (spec.hosts_per_pod == 0) return bad_input("a three-level fabric needs fabric.hosts_per_pod");
   if (spec.hosts_per_pod % spec.hosts_per_leaf != 0)
     return bad_input(fmt::format("fabric.hosts_per_pod {} is not a multiple of hosts_per_leaf {}",
                                  spec.hosts_per_pod, spec.hosts_per_leaf));
@@ -131,6 +130,19 @@ Result<void> resolve_groups(const FabricSpec& spec, FabricShape& shape) {
   shape.global_links = spec.global_links > 0 ? spec.global_links : shape.spines_per_block;
   shape.global_cables = std::min(shape.global_links, shape.spines_per_block);
   return {};
+}
+
+// The cables of one pair of switches are one link, whose rate must fit the representation.
+Result<void> check_trunks(const FabricShape& shape) {
+  const std::uint64_t width = std::max<std::uint64_t>(
+      {shape.trunks, shape.core_trunks, shape.global_cables > 0 ? shape.global_width(0) : 0u});
+  const double rate = sim::to_gigabytes_per_second(shape.trunk_rate) * static_cast<double>(width);
+  constexpr double kMaxRate = 100'000;  // GB/s; the representation ends at 140 TB/s
+  if (rate <= kMaxRate) return {};
+  return bad_input(
+      fmt::format("{} parallel cables of {} are {:.6g} GB/s; at most {:.6g} GB/s "
+                  "between two switches are supported",
+                  width, sim::to_text(shape.trunk_rate), rate, kMaxRate));
 }
 
 Result<void> check_radix(std::uint32_t limit, const char* what, std::uint64_t ports) {
@@ -164,7 +176,8 @@ Result<void> check_kind(const FabricSpec& spec) {
   if (!three && (spec.hosts_per_pod > 0 || spec.cores_per_spine > 0 || spec.core_oversubscription))
     return bad_input(
         "fabric.hosts_per_pod, cores_per_spine and core_oversubscription need levels: 3");
-  if (spec.kind != FabricKind::dragonfly_plus && (spec.leaves_per_group > 0 || spec.global_links > 0))
+  if (spec.kind != FabricKind::dragonfly_plus &&
+      (spec.leaves_per_group > 0 || spec.global_links > 0))
     return bad_input("fabric.leaves_per_group and global_links are for dragonfly+ only");
   return {};
 }
@@ -188,8 +201,8 @@ Result<FabricShape> resolve_fabric(const FabricSpec& spec, const FabricEndpoints
   shape.kind = spec.kind;
   if (spec.kind == FabricKind::none) return shape;
   if (endpoints.rails == 0)
-    return bad_input(fmt::format("a '{}' fabric needs NICs, but the nodes have none",
-                                 sim::to_text(spec.kind)));
+    return bad_input(
+        fmt::format("a '{}' fabric needs NICs, but the nodes have none", sim::to_text(spec.kind)));
   const bool stated = spec.link_rate.raw() > 0;
   shape.host_rate = stated ? std::min(spec.link_rate, endpoints.port_rate) : endpoints.port_rate;
   shape.trunk_rate = spec.trunk_rate.raw() > 0 ? spec.trunk_rate
@@ -211,6 +224,7 @@ Result<FabricShape> resolve_fabric(const FabricSpec& spec, const FabricEndpoints
       RAILYARD_TRY(resolve_pods(spec, shape));
     }
   }
+  RAILYARD_TRY(check_trunks(shape));
   RAILYARD_TRY(check_ports(spec, shape));
   return shape;
 }

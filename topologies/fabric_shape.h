@@ -20,16 +20,16 @@ namespace railyard::topologies {
 struct FabricShape {
   FabricKind kind = FabricKind::none;
   std::uint64_t nodes = 0;
-  std::uint64_t rails = 0;           // endpoints per node
+  std::uint64_t rails = 0;  // endpoints per node
   std::uint64_t hosts_per_leaf = 1;
-  std::uint64_t leaf_ports = 0;      // host ports of a full leaf
+  std::uint64_t leaf_ports = 0;  // host ports of a full leaf
   std::uint64_t leaves = 0;
   std::uint64_t leaves_per_block = 1;
-  std::uint64_t blocks = 0;          // pods or groups
+  std::uint64_t blocks = 0;  // pods or groups
   std::uint64_t spines_per_block = 0;
   std::uint64_t cores_per_spine = 0;
-  std::uint64_t global_cables = 0;   // distinct spine pairs between two groups
-  std::uint64_t global_links = 0;    // cables between two groups, parallel ones counted
+  std::uint64_t global_cables = 0;  // distinct spine pairs between two groups
+  std::uint64_t global_links = 0;   // cables between two groups, parallel ones counted
   std::uint16_t trunks = 1;
   std::uint16_t core_trunks = 1;
   sim::Bandwidth host_rate;

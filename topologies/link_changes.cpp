@@ -15,7 +15,7 @@ using sim::Result;
 
 struct Ends {
   std::string_view from;
-  std::string_view to;        // empty: a device pattern
+  std::string_view to;  // empty: a device pattern
   bool both_ways = false;
 };
 
@@ -80,16 +80,17 @@ sim::Error no_link(const sim::Topology& topology, const LinkChange& change,
     if (names.size() < 4 && from[link.from.index()])
       names.push_back("'" + topology.devices[link.from.index()].name + "->" +
                       topology.devices[link.to.index()].name + "'");
-  return bad_input(fmt::format("link change '{}': no such link; there is {}", change.pattern,
-                               names.empty() ? "none at this device"
-                                             : fmt::format("{}", fmt::join(names, ", "))));
+  return bad_input(fmt::format(
+      "link change '{}': no such link; there is {}", change.pattern,
+      names.empty() ? "none at this device" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 Result<void> check_change(const LinkChange& change) {
   if (!(change.speed > 0 && change.speed <= 1))
-    return bad_input(fmt::format("link change '{}': speed is {}; it must be above 0 and at most 1 "
-                                 "(use disable for a dead link)",
-                                 change.pattern, change.speed));
+    return bad_input(
+        fmt::format("link change '{}': speed is {}; it must be above 0 and at most 1 "
+                    "(use disable for a dead link)",
+                    change.pattern, change.speed));
   if (change.extra_latency < sim::Duration::zero())
     return bad_input(fmt::format("link change '{}': extra_latency is negative", change.pattern));
   return {};

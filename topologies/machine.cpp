@@ -51,13 +51,17 @@ Result<void> check_tree(const MachineSpec& machine) {
 
 Result<void> check_nvlinks(const MachineSpec& machine) {
   if (machine.nvswitch && !machine.pairs.empty())
-    return bad_input(fmt::format("machine '{}' has NVLink pairs and an NVSwitch; choose one",
-                                 machine.name));
+    return bad_input(
+        fmt::format("machine '{}' has NVLink pairs and an NVSwitch; choose one", machine.name));
+  constexpr std::uint32_t kMaxNvlinks = 1000;
+  if (machine.nvlinks_per_gpu > kMaxNvlinks)
+    return bad_input(fmt::format("machine '{}' has {} NVLinks per GPU; at most {} are supported",
+                                 machine.name, machine.nvlinks_per_gpu, kMaxNvlinks));
   std::vector<std::uint32_t> used(machine.gpus.size(), 0);
   for (const NvlinkPair& pair : machine.pairs) {
     if (pair.a >= used.size() || pair.b >= used.size() || pair.a == pair.b || pair.links == 0)
-      return bad_input(fmt::format("machine '{}': bad NVLink pair {} - {} ({} links)",
-                                   machine.name, pair.a, pair.b, pair.links));
+      return bad_input(fmt::format("machine '{}': bad NVLink pair {} - {} ({} links)", machine.name,
+                                   pair.a, pair.b, pair.links));
     used[pair.a] += pair.links;
     used[pair.b] += pair.links;
   }
@@ -86,8 +90,8 @@ Result<void> keep_gpus(MachineSpec& machine, std::uint32_t count) {
   if (count == 0) return bad_input("gpus_per_node is 0; a node needs at least one GPU");
   if (machine.flat) {
     if (count > kMaxGpus)
-      return bad_input(fmt::format("gpus_per_node is {}; at most {} GPUs are supported", count,
-                                   kMaxGpus));
+      return bad_input(
+          fmt::format("gpus_per_node is {}; at most {} GPUs are supported", count, kMaxGpus));
     machine.gpus.assign(count, at_cpu(0));
     return {};
   }
@@ -138,8 +142,8 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
   }
   if (overrides.nodes_per_nvlink_domain) {
     if (!machine.nvswitch)
-      return bad_input(fmt::format("machine '{}' has no NVSwitch that nodes could share",
-                                   machine.name));
+      return bad_input(
+          fmt::format("machine '{}' has no NVSwitch that nodes could share", machine.name));
     if (*overrides.nodes_per_nvlink_domain == 0)
       return bad_input("nodes_per_nvlink_domain is 0; 1 = no NVLink between nodes");
     machine.nodes_per_nvlink_domain = *overrides.nodes_per_nvlink_domain;
@@ -148,8 +152,7 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
 }
 
 Result<void> check_machine(const MachineSpec& machine) {
-  if (machine.gpus.empty())
-    return bad_input(fmt::format("machine '{}' has no GPUs", machine.name));
+  if (machine.gpus.empty()) return bad_input(fmt::format("machine '{}' has no GPUs", machine.name));
   constexpr std::size_t kMaxDevices = 1024;  // a route table holds their square
   const std::size_t devices = machine.gpus.size() + machine.nics.size() + machine.switches.size();
   if (!machine.flat && devices + machine.numa.size() > kMaxDevices)

@@ -38,8 +38,8 @@ constexpr Parent at_cpu(std::uint32_t index) { return {false, index}; }
 
 // A NUMA node: NCCL and nvidia-smi treat each as a CPU of its own.
 struct NumaNode {
-  std::uint32_t id = 0;      // the operating system's number
-  std::string_view cpus{};   // affinity list as nvidia-smi prints it
+  std::uint32_t id = 0;     // the operating system's number
+  std::string_view cpus{};  // affinity list as nvidia-smi prints it
 };
 
 struct PcieSwitch {
@@ -66,16 +66,16 @@ struct MachineSpec {
 
   std::uint32_t nvlinks_per_gpu = 0;
   bool nvswitch = false;            // all NVLinks end in one NVSwitch plane (one device)
-  std::vector<NvlinkPair> pairs{};    // or GPU to GPU
+  std::vector<NvlinkPair> pairs{};  // or GPU to GPU
   // Nodes that share one NVSwitch plane (the 18 trays of an NVL72 rack).
   std::uint32_t nodes_per_nvlink_domain = 1;
 
   sim::LinkClass gpu_host_class = sim::LinkClass::pcie;  // or c2c
-  Rate nvlink{};    // one link
-  Rate gpu_host{};  // GPU - its parent
-  Rate pcie{};      // NIC - parent, switch - parent: x16
-  Rate smp{};       // between any two NUMA nodes
-  Rate nic{};       // one port
+  Rate nvlink{};                                         // one link
+  Rate gpu_host{};                                       // GPU - its parent
+  Rate pcie{};                                           // NIC - parent, switch - parent: x16
+  Rate smp{};                                            // between any two NUMA nodes
+  Rate nic{};                                            // one port
 
   // All root ports of a NUMA node belong to one host bridge: nvidia-smi says PHB, else NODE.
   bool one_host_bridge_per_cpu = false;

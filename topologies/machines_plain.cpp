@@ -18,7 +18,8 @@ MachineSpec pcie_8() {
       .gpus = {at_switch(0), at_switch(0), at_switch(1), at_switch(1),  //
                at_switch(2), at_switch(2), at_switch(3), at_switch(3)},
       .nics = {at_switch(0), at_switch(2)},
-      .nvlink = {gigabytes_per_second(25), "A100 PCIe datasheet: bridge 600 GB/s both ways, 12 links"},
+      .nvlink = {gigabytes_per_second(25),
+                 "A100 PCIe datasheet: bridge 600 GB/s both ways, 12 links"},
       .gpu_host = pcie_gen4(),
       .pcie = pcie_gen4(),
       .smp = {gigabytes_per_second(96), "EPYC 7003: 3 x xGMI x16 at 16 GT/s between the sockets"},

@@ -19,9 +19,22 @@ MachineSpec dgx_1v() {
       .nics = {at_switch(0), at_switch(1), at_switch(2), at_switch(3)},
       .nvlinks_per_gpu = 6,
       // The wiring that nvidia-smi topo -m prints on a DGX-1 with V100.
-      .pairs = {{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1},
-                {1, 5, 2}, {2, 3, 2}, {2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1},
-                {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}},
+      .pairs = {{0, 1, 1},
+                {0, 2, 1},
+                {0, 3, 2},
+                {0, 4, 2},
+                {1, 2, 2},
+                {1, 3, 1},
+                {1, 5, 2},
+                {2, 3, 2},
+                {2, 6, 1},
+                {3, 7, 1},
+                {4, 5, 1},
+                {4, 6, 1},
+                {4, 7, 2},
+                {5, 6, 2},
+                {5, 7, 1},
+                {6, 7, 2}},
       .nvlink = {gigabytes_per_second(25), "V100 datasheet: 300 GB/s both ways, 6 links"},
       .gpu_host = pcie_gen3(),
       .pcie = pcie_gen3(),
@@ -42,10 +55,18 @@ MachineSpec dgx_a100() {
                {.id = 1, .cpus = "16-31,144-159"},
                {.id = 7, .cpus = "112-127,240-255"},
                {.id = 5, .cpus = "80-95,208-223"}},
-      .switches = {{at_cpu(0)}, {at_switch(0), 2}, {at_switch(0), 2},   //
-                   {at_cpu(1)}, {at_switch(3), 2}, {at_switch(3), 2},   //
-                   {at_cpu(2)}, {at_switch(6), 2}, {at_switch(6), 2},   //
-                   {at_cpu(3)}, {at_switch(9), 2}, {at_switch(9), 2}},
+      .switches = {{at_cpu(0)},
+                   {at_switch(0), 2},
+                   {at_switch(0), 2},  //
+                   {at_cpu(1)},
+                   {at_switch(3), 2},
+                   {at_switch(3), 2},  //
+                   {at_cpu(2)},
+                   {at_switch(6), 2},
+                   {at_switch(6), 2},  //
+                   {at_cpu(3)},
+                   {at_switch(9), 2},
+                   {at_switch(9), 2}},
       .gpus = {at_switch(1), at_switch(1), at_switch(4), at_switch(4),  //
                at_switch(7), at_switch(7), at_switch(10), at_switch(10)},
       .nics = {at_switch(2), at_switch(2), at_switch(5), at_switch(5),  //

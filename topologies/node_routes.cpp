@@ -50,7 +50,8 @@ class Finder {
     return width + (kind(middle) == DeviceKind::nvswitch ? 0x10000u : 0u);
   }
 
-  bool append_nvlink(std::uint32_t from, std::uint32_t to, std::vector<std::uint16_t>& route) const {
+  bool append_nvlink(std::uint32_t from, std::uint32_t to,
+                     std::vector<std::uint16_t>& route) const {
     if (const std::uint32_t direct = nvlink(from, to); direct != kNone) {
       route.push_back(static_cast<std::uint16_t>(direct));
       return true;
@@ -81,7 +82,8 @@ class Finder {
     while (!queue.empty()) {
       const std::uint32_t device = queue.front();
       queue.pop_front();
-      const bool passable = kind(device) == DeviceKind::pcie_switch || kind(device) == DeviceKind::cpu;
+      const bool passable =
+          kind(device) == DeviceKind::pcie_switch || kind(device) == DeviceKind::cpu;
       if (device == from || passable) expand(device, queue);
     }
   }

@@ -85,8 +85,9 @@ Result<std::vector<Group>> sub_groups(const Group& world, const SubGroupSpec& sp
         fmt::format("{}: size {} exceeds the world's {} ranks", name, spec.size, world.size()));
   const std::uint64_t run = std::uint64_t{spec.size} * spec.stride;
   if (world.size() % run != 0)
-    return bad_input(fmt::format("{}: the world's {} ranks do not divide by size {} x stride {} = {}",
-                                 name, world.size(), spec.size, spec.stride, run));
+    return bad_input(
+        fmt::format("{}: the world's {} ranks do not divide by size {} x stride {} = {}", name,
+                    world.size(), spec.size, spec.stride, run));
   std::vector<Group> groups;
   for (std::size_t start = 0; start < world.size(); start += run)
     for (std::size_t first = start; first < start + spec.stride; ++first) {

@@ -47,7 +47,8 @@ sim::Result<sim::Group> place_world(const sim::Topology& topology, const Placeme
 sim::Result<std::vector<sim::Group>> sub_groups(const sim::Group& world, const SubGroupSpec& spec);
 
 // The members of the given world ranks, in that order.
-sim::Result<sim::Group> pick_ranks(const sim::Group& world, const std::vector<std::uint32_t>& ranks);
+sim::Result<sim::Group> pick_ranks(const sim::Group& world,
+                                   const std::vector<std::uint32_t>& ranks);
 
 }  // namespace railyard::topologies
 

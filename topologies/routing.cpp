@@ -91,11 +91,14 @@ class ClusterRouting final : public sim::Routing {
     if (a.node == b.node) return append_local(a.node, a.local, b.local, out);
     if (!plan_.node.shares_nvswitch()) return false;
     const std::uint32_t nvswitch = plan_.node.own_devices;
-    if (a.node == kNowhere) return b.local < plan_.node.gpus && append_local(b.node, nvswitch, b.local, out);
-    if (b.node == kNowhere) return a.local < plan_.node.gpus && append_local(a.node, a.local, nvswitch, out);
+    if (a.node == kNowhere)
+      return b.local < plan_.node.gpus && append_local(b.node, nvswitch, b.local, out);
+    if (b.node == kNowhere)
+      return a.local < plan_.node.gpus && append_local(a.node, a.local, nvswitch, out);
     if (a.local >= plan_.node.gpus || b.local >= plan_.node.gpus) return false;
     const std::size_t before = out.size();
-    if (append_local(a.node, a.local, nvswitch, out) && append_local(b.node, nvswitch, b.local, out))
+    if (append_local(a.node, a.local, nvswitch, out) &&
+        append_local(b.node, nvswitch, b.local, out))
       return true;
     out.resize(before);
     return false;

@@ -52,9 +52,9 @@ template <>
 struct EnumTable<topologies::PathType> {
   static constexpr std::string_view kind = "path type";
   static constexpr std::array entries{
-      EnumEntry{topologies::PathType::self, "X"},   EnumEntry{topologies::PathType::nvlink, "NV"},
-      EnumEntry{topologies::PathType::pix, "PIX"},  EnumEntry{topologies::PathType::pxb, "PXB"},
-      EnumEntry{topologies::PathType::phb, "PHB"},  EnumEntry{topologies::PathType::node, "NODE"},
+      EnumEntry{topologies::PathType::self, "X"},  EnumEntry{topologies::PathType::nvlink, "NV"},
+      EnumEntry{topologies::PathType::pix, "PIX"}, EnumEntry{topologies::PathType::pxb, "PXB"},
+      EnumEntry{topologies::PathType::phb, "PHB"}, EnumEntry{topologies::PathType::node, "NODE"},
       EnumEntry{topologies::PathType::sys, "SYS"}};
 };
 }  // namespace railyard::sim

@@ -20,7 +20,8 @@ std::string_view style_of(DeviceKind kind) {
     case DeviceKind::nvswitch: return "shape=box, style=\"filled,rounded\", fillcolor=\"#74c476\"";
     case DeviceKind::pcie_switch: return "shape=ellipse, style=filled, fillcolor=\"#f0f0f0\"";
     case DeviceKind::cpu: return "shape=box, style=\"filled,rounded\", fillcolor=\"#fdd0a2\"";
-    case DeviceKind::fabric_switch: return "shape=box, style=\"filled,rounded\", fillcolor=\"#9ecae1\"";
+    case DeviceKind::fabric_switch:
+      return "shape=box, style=\"filled,rounded\", fillcolor=\"#9ecae1\"";
   }
   return "";
 }
@@ -103,11 +104,13 @@ void print_edges(const sim::Topology& topology, std::string& text) {
 
 sim::Result<std::string> to_dot(const sim::Topology& topology, std::size_t max_devices) {
   if (topology.devices.size() > max_devices)
-    return sim::bad_input(fmt::format("the topology has {} devices; a picture of more than {} is "
-                                      "not readable (show fewer nodes)",
-                                      topology.devices.size(), max_devices));
+    return sim::bad_input(
+        fmt::format("the topology has {} devices; a picture of more than {} is "
+                    "not readable (show fewer nodes)",
+                    topology.devices.size(), max_devices));
   std::string text =
-      "// Link labels: GB/s of one direction. Green NVLink, grey PCIe, purple C2C, orange SMP, blue "
+      "// Link labels: GB/s of one direction. Green NVLink, grey PCIe, purple C2C, orange SMP, "
+      "blue "
       "network.\n"
       "digraph topology {\n"
       "  rankdir=TB; nodesep=0.15; ranksep=0.6;\n"

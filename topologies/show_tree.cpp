@@ -116,7 +116,8 @@ class NodePrinter {
 // Sums over the switches of one level.
 struct Level {
   std::size_t switches = 0;
-  sim::Bandwidth up, down, across;         // out of the switches of this level
+  double up = 0;  // GB/s out of the switches of this level
+  double down = 0;
   std::map<std::string, std::size_t> links;  // "to 8 GB/s ..." -> count
 };
 
@@ -137,7 +138,9 @@ std::map<std::pair<int, std::string>, Level> levels_of(const sim::Topology& topo
     Level& level = levels[key(from)];
     const bool to_switch = to.kind == DeviceKind::fabric_switch;
     const int step = to_switch ? height(level_of(to)) - height(level_of(from)) : -1;
-    (step > 0 ? level.up : step < 0 ? level.down : level.across) += link.capacity;
+    const double rate = sim::to_gigabytes_per_second(link.capacity);
+    if (step > 0) level.up += rate;
+    if (step < 0) level.down += rate;
     const std::string_view target = to_switch ? level_of(to) : std::string_view("host");
     ++level.links[fmt::format("to {}: {}", target, rate_of(link))];
   }
@@ -148,9 +151,7 @@ std::string print_fabric(const sim::Topology& topology) {
   std::string text;
   for (const auto& [key, level] : levels_of(topology)) {
     text += fmt::format("  {} x {}", key.second, level.switches);
-    if (level.up.raw() > 0)
-      text += fmt::format("  (oversubscription {:.4g}:1)",
-                          static_cast<double>(level.down.raw()) / static_cast<double>(level.up.raw()));
+    if (level.up > 0) text += fmt::format("  (oversubscription {:.4g}:1)", level.down / level.up);
     text += "\n";
     for (const auto& [what, count] : level.links) text += fmt::format("    {} x {}\n", count, what);
   }

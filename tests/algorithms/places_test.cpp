@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "tests/algorithms/clusters.h"
 
 namespace railyard::algorithms {
@@ -70,6 +72,24 @@ TEST_CASE("places: kinds of links") {
   const sim::Topology pcie = test::cluster({.gpus = 4, .nvswitch = false});
   CHECK_FALSE(places_of(pcie, test::everyone(pcie)).nvlink);
   CHECK(places_of(pcie, test::everyone(pcie)).pcie);
+  sim::Topology pairs = pcie;  // bridges 0-1 and 2-3, then also 1-2
+  const auto bridge = [&](std::uint32_t a, std::uint32_t b) {
+    sim::Link link;
+    link.link_class = sim::LinkClass::nvlink;
+    link.from = pairs.nodes[0].gpus[a];
+    link.to = pairs.nodes[0].gpus[b];
+    pairs.links.push_back(link);
+    std::swap(link.from, link.to);
+    pairs.links.push_back(link);
+  };
+  bridge(0, 1);
+  bridge(2, 3);
+  const sim::Group four = test::everyone(pairs);
+  CHECK_FALSE(places_of(pairs, four).nvlink);
+  CHECK(places_of(pairs, {four[0], four[1]}).nvlink);
+  bridge(1, 2);
+  CHECK(places_of(pairs, four).nvlink);
+  CHECK_FALSE(places_of(pairs, four).nvswitch);
   const sim::Topology flat = test::gpus_on_a_switch(4);
   const Places direct = places_of(flat, test::everyone(flat));
   CHECK_FALSE(direct.pcie);

@@ -21,12 +21,18 @@ Scenario shipped(const std::string& name) {
   return std::move(result).value();
 }
 
-TEST_CASE("every shipped scenario can be read, and its resolved text read again") {
+std::vector<std::string> shipped_files() {
   std::vector<std::string> files;
   for (const std::string folder : {"", "bench/"})
     for (const auto& entry : std::filesystem::directory_iterator(kDirectory + folder))
       if (entry.path().extension() == ".yaml")
         files.push_back(folder + entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST_CASE("every shipped scenario can be read, and its resolved text read again") {
+  const std::vector<std::string> files = shipped_files();
   CHECK(files.size() >= 11);
   for (const std::string& file : files) {
     CAPTURE(file);
@@ -37,6 +43,20 @@ TEST_CASE("every shipped scenario can be read, and its resolved text read again"
     const auto again = scenario_from_text(resolved_yaml(scenario), "resolved.yaml");
     REQUIRE_MESSAGE(again.ok(), tests::error_of(again));
     CHECK(resolved_yaml(again.value()) == resolved_yaml(scenario));
+  }
+}
+
+TEST_CASE("every shipped cluster can be built and its ranks placed") {
+  for (const std::string& file : shipped_files()) {
+    CAPTURE(file);
+    const Scenario scenario = shipped(file);
+    const auto topology = topologies::build(scenario.cluster);
+    REQUIRE_MESSAGE(topology.ok(), topology.error().text());
+    const auto world = topologies::place_world(topology.value(), scenario.ranks);
+    REQUIRE_MESSAGE(world.ok(), world.error().text());
+    CHECK(world.value().size() >= 2);
+    for (const NamedGroup& group : scenario.groups)
+      if (group.division) CHECK(topologies::sub_groups(world.value(), *group.division).ok());
   }
 }
 

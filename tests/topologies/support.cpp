@@ -31,8 +31,8 @@ sim::DeviceId device(const sim::Topology& topology, const std::string& name) {
   return {};
 }
 
-sim::Route must_route(const sim::Topology& topology, const std::string& from,
-                      const std::string& to, std::uint64_t hash) {
+sim::Route must_route(const sim::Topology& topology, const std::string& from, const std::string& to,
+                      std::uint64_t hash) {
   const auto result = topology.route({device(topology, from), device(topology, to)}, hash);
   REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().text()));
   return result.value();
@@ -56,8 +56,7 @@ bool is_path(const sim::Topology& topology, const sim::Route& route, sim::Device
   return at == to;
 }
 
-Oracle::Oracle(const sim::Topology& topology)
-    : topology_(topology), out_(topology.devices.size()) {
+Oracle::Oracle(const sim::Topology& topology) : topology_(topology), out_(topology.devices.size()) {
   for (std::size_t i = 0; i < topology.links.size(); ++i) {
     const sim::LinkClass c = topology.links[i].link_class;
     if (c == sim::LinkClass::nic || c == sim::LinkClass::fabric)

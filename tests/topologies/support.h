@@ -18,8 +18,8 @@ ClusterSpec cluster(const std::string& machine, std::uint32_t nodes,
                     FabricKind kind = FabricKind::none);
 
 sim::DeviceId device(const sim::Topology& topology, const std::string& name);
-sim::Route must_route(const sim::Topology& topology, const std::string& from,
-                      const std::string& to, std::uint64_t hash = 0);
+sim::Route must_route(const sim::Topology& topology, const std::string& from, const std::string& to,
+                      std::uint64_t hash = 0);
 // "a->b b->c", for comparison with golden text.
 std::string route_text(const sim::Topology& topology, const sim::Route& route);
 

@@ -187,12 +187,17 @@ TEST_CASE("absurd sizes are refused with the number, before anything is built") 
         "4000000000 nodes of 8 GPUs are 32000000000 GPUs; at most 1000000 are supported");
   auto spec = cluster("hgx-h100", 100'000, FabricKind::rail_optimised);
   spec.fabric.spines = 1'000'000;
+  // 2 x 25,000 leaves x 10^6 spines, 16 NIC links and 66 inside each node.
   CHECK(build_error(spec) ==
-        "the cluster has 50009800000 links (both directions counted); at most 2147483648 are "
+        "the cluster has 50008200000 links (both directions counted); at most 2147483648 are "
         "supported");
   spec.fabric.spines = 1'000'001;
   CHECK(build_error(spec) == "fabric.spines is 1000001; at most 1000000 is supported");
   spec.fabric.spines = 1;
+  spec.fabric.trunks = 65'535;
+  CHECK(build_error(spec) ==
+        "65535 parallel cables of 50GB/s are 3.27675e+06 GB/s; at most 100000 GB/s between two "
+        "switches are supported");
   spec.fabric.trunks = 70'000;
   CHECK(build_error(spec) == "fabric.trunks is 70000; at most 65535 is supported");
 }

@@ -74,19 +74,21 @@ void check_all_pairs(const sim::Topology& topology, std::size_t slack = 0) {
 }
 
 TEST_CASE("routes are valid, minimal and repeatable between all pairs of every fabric") {
-  for (auto& [name, spec] : small_fabrics())
+  for (const auto& fabric : small_fabrics())
     for (const auto& mode : sim::EnumTable<FabricRouting>::entries) {
-      CAPTURE(name);
+      CAPTURE(fabric.first);
       CAPTURE(mode.name);
+      ClusterSpec spec = fabric.second;
       spec.fabric.routing = mode.value;
       check_all_pairs(must_build(spec));
     }
 }
 
 TEST_CASE("a lost switch or cable is routed around, minimally, wherever a way is left") {
-  for (auto& [name, spec] : small_fabrics()) {
+  for (const auto& fabric : small_fabrics()) {
+    ClusterSpec spec = fabric.second;
     if (spec.fabric.kind == FabricKind::one_switch) continue;
-    CAPTURE(name);
+    CAPTURE(fabric.first);
     spec.changes = {{.pattern = "spine/1", .disable = true},
                     {.pattern = "leaf/0->spine/0", .disable = true}};
     check_all_pairs(must_build(spec));
@@ -172,7 +174,7 @@ TEST_CASE("static routing spreads destinations evenly; ECMP by hash, roughly") {
 TEST_CASE("static routing: flows to the hosts of a leaf never share a link down to it") {
   auto spec = cluster("gh200-4", 16, FabricKind::fat_tree);
   spec.fabric.levels = 3;
-  spec.fabric.hosts_per_leaf = 2;   // 8 ports, 8 spines: 1:1
+  spec.fabric.hosts_per_leaf = 2;  // 8 ports, 8 spines: 1:1
   spec.fabric.hosts_per_pod = 8;
   spec.fabric.routing = FabricRouting::destination;
   const auto topology = must_build(spec);
@@ -182,7 +184,8 @@ TEST_CASE("static routing: flows to the hosts of a leaf never share a link down 
     std::map<sim::LinkId, int> load;
     for (std::size_t i = 0; i < ports.size(); ++i) {
       sim::Route route;
-      REQUIRE(topology.routing->append_route(ports[i], ports[(i + shift) % ports.size()], 0, route));
+      REQUIRE(
+          topology.routing->append_route(ports[i], ports[(i + shift) % ports.size()], 0, route));
       for (const sim::LinkId link : route) ++load[link];
     }
     for (const auto& [link, flows] : load) CHECK(flows == 1);

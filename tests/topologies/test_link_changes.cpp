@@ -40,8 +40,8 @@ TEST_CASE("a link is slowed in one direction, both, or at a whole device") {
         Names{"node3/nic1->leaf/1", "leaf/1->node3/nic1"});
   CHECK(slowed(must_build(with_change({.pattern = "spine/2", .speed = 0.25}))) ==
         Names{"leaf/0->spine/2", "spine/2->leaf/0", "leaf/1->spine/2", "spine/2->leaf/1"});
-  CHECK(slowed(must_build(with_change(
-            {.pattern = "leaf/*->spine/0", .extra_latency = sim::nanoseconds(500)}))) ==
+  CHECK(slowed(must_build(
+            with_change({.pattern = "leaf/*->spine/0", .extra_latency = sim::nanoseconds(500)}))) ==
         Names{"leaf/0->spine/0", "leaf/1->spine/0"});
 }
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "tests/topologies/support.h"
@@ -25,23 +26,19 @@ double rate_out(const sim::Topology& topology, sim::DeviceId device, LinkClass l
 struct Datasheet {
   const char* machine;
   std::size_t gpus;
-  double nvlink;   // GB/s one way per GPU
-  double host;     // PCIe or C2C of a GPU
+  double nvlink;  // GB/s one way per GPU
+  double host;    // PCIe or C2C of a GPU
   std::size_t nics;
   double network;  // GB/s one way of all NICs of the node
 };
 
 TEST_CASE("every machine has the datasheet's bandwidth per GPU and per node") {
-  const Datasheet sheets[] = {{"dgx-1v", 8, 150, 15.75, 4, 50},
-                              {"dgx-a100", 8, 300, 31.5, 8, 200},
-                              {"dgx-h100", 8, 450, 63, 8, 400},
-                              {"hgx-h100", 8, 450, 63, 8, 400},
-                              {"hgx-h200", 8, 450, 63, 8, 400},
-                              {"hgx-b200", 8, 900, 63, 8, 400},
-                              {"gb200-nvl72", 4, 900, 225, 4, 200},
-                              {"gh200-4", 4, 450, 450, 4, 100},
-                              {"pcie-8", 8, 0, 31.5, 2, 50},
-                              {"pcie-8-nvlink", 8, 300, 31.5, 2, 50}};
+  const Datasheet sheets[] = {
+      {"dgx-1v", 8, 150, 15.75, 4, 50},     {"dgx-a100", 8, 300, 31.5, 8, 200},
+      {"dgx-h100", 8, 450, 63, 8, 400},     {"hgx-h100", 8, 450, 63, 8, 400},
+      {"hgx-h200", 8, 450, 63, 8, 400},     {"hgx-b200", 8, 900, 63, 8, 400},
+      {"gb200-nvl72", 4, 900, 225, 4, 200}, {"gh200-4", 4, 450, 450, 4, 100},
+      {"pcie-8", 8, 0, 31.5, 2, 50},        {"pcie-8-nvlink", 8, 300, 31.5, 2, 50}};
   for (const Datasheet& sheet : sheets) {
     CAPTURE(sheet.machine);
     const auto topology = must_build(cluster(sheet.machine, 1, FabricKind::one_switch));
@@ -68,7 +65,8 @@ TEST_CASE("every catalogue entry is consistent, sourced and found by its name") 
     CHECK(machine.value().name == name);
     CHECK(check_machine(machine.value()).ok());
     CHECK_FALSE(machine.value().title.empty());
-    CHECK_FALSE(machine.value().profile.empty());
+    CHECK(std::filesystem::exists(std::filesystem::path(RAILYARD_SOURCE_DIR) /
+                                  "scenarios/profiles" / (machine.value().profile + ".yaml")));
     for (const Rate& rate : {machine.value().nvlink, machine.value().gpu_host, machine.value().pcie,
                              machine.value().smp, machine.value().nic})
       CHECK((rate.value.raw() == 0 || !rate.source.empty()));
@@ -85,8 +83,8 @@ TEST_CASE("an unknown machine is an error with the nearest name and the list") {
 
 TEST_CASE("overrides change counts and rates") {
   auto spec = cluster("hgx-h100", 1, FabricKind::one_switch);
-  spec.overrides = {.gpus_per_node = 4, .nics_per_node = 2,
-                    .nic_rate = sim::gigabits_per_second(200)};
+  spec.overrides = {
+      .gpus_per_node = 4, .nics_per_node = 2, .nic_rate = sim::gigabits_per_second(200)};
   const auto topology = must_build(spec);
   const sim::Node& node = topology.nodes[0];
   CHECK(node.gpus.size() == 4);
@@ -102,11 +100,10 @@ TEST_CASE("fewer GPUs of a cube mesh keep the links among themselves") {
   auto spec = cluster("dgx-1v", 1);
   spec.overrides.gpus_per_node = 4;
   const auto topology = must_build(spec);
-  for (const sim::DeviceId gpu : topology.nodes[0].gpus)  // 4 links each within a half
-    CHECK(rate_out(topology, gpu, LinkClass::nvlink) ==
-          doctest::Approx(gpu == topology.nodes[0].gpus[1] ? 100
-                          : gpu == topology.nodes[0].gpus[2] ? 125
-                          : gpu == topology.nodes[0].gpus[3] ? 125 : 100));
+  const double expected[] = {100, 100, 125, 125};  // 0: 1+1+2, 1: 1+2+1, 2: 1+2+2, 3: 2+1+2 links
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(rate_out(topology, topology.nodes[0].gpus[i], LinkClass::nvlink) ==
+          doctest::Approx(expected[i]));
 }
 
 TEST_CASE("nodes of one NVLink domain share an NVSwitch") {
@@ -161,8 +158,9 @@ TEST_CASE("a machine that contradicts itself is refused") {
         "machine 'pcie-8-nvlink' has NVLink pairs and an NVSwitch; choose one");
   CHECK(error([](MachineSpec& m) { m.pairs[0].b = 0; }) ==
         "machine 'pcie-8-nvlink': bad NVLink pair 0 - 0 (12 links)");
-  CHECK(error([](MachineSpec& m) { m.pairs.push_back({0, 2, 1}); }) ==
-        "machine 'pcie-8-nvlink': GPU 0 uses 13 NVLinks of 12");
+  CHECK(error([](MachineSpec& m) {
+          m.pairs.push_back({0, 2, 1});
+        }) == "machine 'pcie-8-nvlink': GPU 0 uses 13 NVLinks of 12");
   CHECK(error([](MachineSpec& m) { m.smp = {}; }) ==
         "machine 'pcie-8-nvlink': the smp rate is missing");
   CHECK(error([](MachineSpec& m) { m.flat = true; }) ==

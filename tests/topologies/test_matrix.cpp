@@ -31,7 +31,8 @@ Rows ours(const std::string& machine, std::size_t size) {
 // The grid's rows, first cells only; labels GPU<n>, NIC<n>, mlx5_<n>. Plain files, no traps.
 Rows read_sample(const std::string& prefix, std::size_t size) {
   Rows rows;
-  const std::filesystem::path folder = std::filesystem::path(RAILYARD_SHARED_DIR) / "samples/smi-topo";
+  const std::filesystem::path folder =
+      std::filesystem::path(RAILYARD_SHARED_DIR) / "samples/smi-topo";
   if (!std::filesystem::exists(folder)) return rows;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
@@ -41,8 +42,8 @@ Rows read_sample(const std::string& prefix, std::size_t size) {
       std::string label;
       std::string cell;
       cells >> label;
-      const bool named = label.rfind("GPU", 0) == 0 || label.rfind("NIC", 0) == 0 ||
-                         label.rfind("mlx5_", 0) == 0;
+      const bool named =
+          label.rfind("GPU", 0) == 0 || label.rfind("NIC", 0) == 0 || label.rfind("mlx5_", 0) == 0;
       if (!named || label.back() == ':') continue;
       std::vector<std::string> row;
       while (row.size() < size && cells >> cell) row.push_back(cell);
@@ -53,10 +54,10 @@ Rows read_sample(const std::string& prefix, std::size_t size) {
   return rows;
 }
 
-#define READ_SAMPLE(rows, prefix, size)                                              \
-  const Rows rows = read_sample(prefix, size);                                       \
-  if (rows.empty()) RAILYARD_SKIP("no nvidia-smi samples in " RAILYARD_SHARED_DIR);  \
-  REQUIRE(rows.size() == (size))
+#define READ_SAMPLE(rows, prefix, count)                                            \
+  const Rows rows = read_sample(prefix, count);                                     \
+  if (rows.empty()) RAILYARD_SKIP("no nvidia-smi samples in " RAILYARD_SHARED_DIR); \
+  REQUIRE(rows.size() == (count))
 
 TEST_CASE("HGX B200, GPU to GPU, as a real machine prints it") {
   READ_SAMPLE(rows, "025-", 8);

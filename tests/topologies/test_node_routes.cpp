@@ -75,7 +75,8 @@ TEST_CASE("PCIe tree and sockets") {
   CHECK(route_of(must_build(cluster("pcie-8-nvlink", 1)), "node0/gpu0", "node0/gpu1") ==
         "node0/gpu0->node0/gpu1");
   // A bridge on 0 - 1 is no way from 0 to 2.
-  CHECK(must_route(must_build(cluster("pcie-8-nvlink", 1)), "node0/gpu0", "node0/gpu2").size() == 4);
+  CHECK(must_route(must_build(cluster("pcie-8-nvlink", 1)), "node0/gpu0", "node0/gpu2").size() ==
+        4);
 }
 
 TEST_CASE("C2C to the own Grace, SMP to another") {
@@ -110,11 +111,17 @@ TEST_CASE("NICs of one node meet in the fabric only") {
 
 TEST_CASE("lost NVLinks: the next best way, in the damaged node alone") {
   auto spec = cluster("dgx-1v", 2, FabricKind::one_switch);
-  spec.changes = {{.pattern = "node1/gpu0<->node1/gpu4", .disable = true}};
+  spec.changes = {{.pattern = "node1/gpu0<->node1/gpu1", .disable = true},
+                  {.pattern = "node1/gpu0<->node1/gpu4", .disable = true}};
   const auto topology = must_build(spec);
-  CHECK(route_of(topology, "node0/gpu0", "node0/gpu4") == "node0/gpu0->node0/gpu4");
+  CHECK(route_of(topology, "node0/gpu0", "node0/gpu1") == "node0/gpu0->node0/gpu1");
+  // NVB through 2 or 3, one link wide either way: the lower number.
+  CHECK(route_of(topology, "node1/gpu0", "node1/gpu1") ==
+        "node1/gpu0->node1/gpu2 node1/gpu2->node1/gpu1");
+  // 0 and 4 have no neighbour in common: over the sockets.
   CHECK(route_of(topology, "node1/gpu0", "node1/gpu4") ==
-        "node1/gpu0->node1/gpu3 node1/gpu3->node1/gpu2 ");
+        "node1/gpu0->node1/pcie0 node1/pcie0->node1/cpu0 node1/cpu0->node1/cpu1 "
+        "node1/cpu1->node1/pcie2 node1/pcie2->node1/gpu4");
 }
 
 TEST_CASE("a GPU off the NVSwitch goes by PCIe; off both, nowhere") {
@@ -134,8 +141,8 @@ TEST_CASE("a GPU off the NVSwitch goes by PCIe; off both, nowhere") {
 TEST_CASE("way points are joined in order") {
   const auto topology = must_build(cluster("hgx-h100", 2, FabricKind::one_switch));
   const auto at = [&](const char* name) { return test::device(topology, name); };
-  const auto route = topology.route(
-      {at("node0/gpu1"), at("node0/nic1"), at("node1/nic1"), at("node1/gpu1")}, 0);
+  const auto route =
+      topology.route({at("node0/gpu1"), at("node0/nic1"), at("node1/nic1"), at("node1/gpu1")}, 0);
   REQUIRE(route.ok());
   CHECK(route_text(topology, route.value()) ==
         "node0/gpu1->node0/pcie1 node0/pcie1->node0/nic1 node0/nic1->switch/0 "

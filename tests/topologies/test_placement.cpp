@@ -92,7 +92,9 @@ TEST_CASE("strided groups partition the world") {
 
 TEST_CASE("groups that do not divide the world are refused") {
   const auto world = place_world(four_nodes(), {}).value();
-  const auto error = [&](const SubGroupSpec& spec) { return sub_groups(world, spec).error().text(); };
+  const auto error = [&](const SubGroupSpec& spec) {
+    return sub_groups(world, spec).error().text();
+  };
   CHECK(error({.name = "dp", .size = 3}) ==
         "group 'dp': the world's 16 ranks do not divide by size 3 x stride 1 = 3");
   CHECK(error({.name = "dp", .size = 8, .stride = 4}) ==

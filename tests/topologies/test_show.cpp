@@ -11,12 +11,12 @@ namespace {
 using test::cluster;
 using test::must_build;
 
-TEST_CASE("the tree of two equal GH200 nodes on a fat tree") {
+TEST_CASE("the tree of four equal nodes on a fat tree") {
   auto spec = cluster("pcie-8-nvlink", 4, FabricKind::fat_tree);
   spec.overrides.gpus_per_node = 2;
   spec.fabric.hosts_per_leaf = 2;
   spec.fabric.oversubscription = 2;
-  CHECK(show_tree(must_build(spec)) == R"(4 node(s), 8 GPUs, 44 devices, 96 links
+  CHECK(show_tree(must_build(spec)) == R"(4 node(s), 8 GPUs, 44 devices, 104 links
 node0 .. node3: 4 equal nodes, pcie-8-nvlink
   cpu0  (smp to 1 CPUs, 96 GB/s each)
     pcie0  pcie 31.51 GB/s

@@ -74,8 +74,8 @@ std::string links_csv(const std::vector<scenarios::LinkRow>& links) {
 std::string flows_csv(const std::vector<scenarios::FlowResult>& flows) {
   std::string text = "from,to,size_bytes,start_us,end_us,took_us\n";
   for (const scenarios::FlowResult& flow : flows)
-    text += fmt::format("{},{},{},{},{},{}\n", flow.from, flow.to, flow.size.raw(),
-                        us(flow.start), us(flow.end), us(flow.end - flow.start));
+    text += fmt::format("{},{},{},{},{},{}\n", flow.from, flow.to, flow.size.raw(), us(flow.start),
+                        us(flow.end), us(flow.end - flow.start));
   return text;
 }
 

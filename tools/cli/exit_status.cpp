@@ -33,9 +33,10 @@ int fail(const sim::Error& error) {
 
 int fail_internal(std::string_view what) {
   complain(fmt::format("internal error: {}", what));
-  complain(fmt::format("this is a fault of railyard {}, not of your input; please report it with "
-                       "the command line and the scenario",
-                       sim::kVersion));
+  complain(
+      fmt::format("this is a fault of railyard {}, not of your input; please report it with "
+                  "the command line and the scenario",
+                  sim::kVersion));
   return kInternal;
 }
 

@@ -11,11 +11,11 @@
 namespace railyard::cli {
 
 inline constexpr int kDone = 0;
-inline constexpr int kBadInput = 1;      // a file or value that cannot be used; a limit was met
-inline constexpr int kUsage = 2;         // the command line itself
-inline constexpr int kWouldHang = 3;     // the simulated job never ends
-inline constexpr int kInternal = 70;     // a fault of this program
-inline constexpr int kInterrupted = 130; // Ctrl-C or SIGTERM
+inline constexpr int kBadInput = 1;       // a file or value that cannot be used; a limit was met
+inline constexpr int kUsage = 2;          // the command line itself
+inline constexpr int kWouldHang = 3;      // the simulated job never ends
+inline constexpr int kInternal = 70;      // a fault of this program
+inline constexpr int kInterrupted = 130;  // Ctrl-C or SIGTERM
 
 int exit_status(sim::ErrorCode code);
 

@@ -22,9 +22,9 @@ std::string human(sim::Bandwidth rate);
 std::string human_seconds(double seconds);  // of wall time: "12 s", "3 min 20 s"
 std::string human_bytes(double size);       // of an estimate: "12.3 GB"
 
-std::string count(std::int64_t n);     // with thousands separators
-std::string percent(double share);     // one decimal
-std::string change(double ratio);      // "+1.2 %", "-0.3 %", of varied / base - 1
+std::string count(std::int64_t n);  // with thousands separators
+std::string percent(double share);  // one decimal
+std::string change(double ratio);   // "+1.2 %", "-0.3 %", of varied / base - 1
 
 // Exact decimal microseconds for machines: the double nearest to picoseconds / 10^6.
 double exact_us(sim::Duration duration);

@@ -32,6 +32,12 @@ std::optional<sim::Duration> get_time(const Json& in, const char* key) {
   return sim::Duration(in.at(key).get<std::int64_t>());
 }
 
+scenarios::SensitivityRow sensitivity_row(const Json& row) {
+  return {row.at(0).get<std::string>(), row.at(1).get<double>(),
+          sim::Duration(row.at(2).get<std::int64_t>()),
+          sim::Duration(row.at(3).get<std::int64_t>())};
+}
+
 double mean_busbw(const RunResult& result) {
   double sum = 0;
   double weight = 0;
@@ -70,6 +76,7 @@ PointResult point_result(const RunResult& result) {
   out.time = scenarios::objective_time(result);
   out.busbw = mean_busbw(result);
   out.trace_hash = result.trace_hash;
+  out.sensitivity = result.sensitivity;
   if (!result.ddp) return out;
   out.exposed = result.ddp->exposed;
   out.compute = result.ddp->compute;
@@ -97,6 +104,8 @@ std::string journal_line(const std::string& key, const PointResult& result) {
     line["busbw_gb_per_s"] = result.busbw;
     line["bound_by"] = result.bound_by;
     line["trace_hash"] = result.trace_hash;
+    for (const scenarios::SensitivityRow& row : result.sensitivity)
+      line["sensitivity"].push_back({row.what, row.change, row.base.count(), row.varied.count()});
   }
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -116,6 +125,9 @@ std::optional<std::pair<std::string, PointResult>> parse_journal_line(std::strin
       result.busbw = line.at("busbw_gb_per_s").get<double>();
       result.bound_by = line.at("bound_by").get<std::string>();
       result.trace_hash = line.at("trace_hash").get<std::uint64_t>();
+      if (line.contains("sensitivity"))
+        for (const Json& row : line.at("sensitivity"))
+          result.sensitivity.push_back(sensitivity_row(row));
     }
     return std::pair(line.at("key").get<std::string>(), std::move(result));
   } catch (const Json::exception&) {

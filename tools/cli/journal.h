@@ -1,4 +1,5 @@
-// The journal of an exploration: what has been run, so that an interrupted one goes on where it was.
+// The journal of an exploration: what has been run, so that an interrupted one goes on where it
+// was.
 //
 // One line of JSON per finished point, on the disk before the point counts as done:
 //
@@ -18,6 +19,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "scenarios/run.h"
 #include "scenarios/scenario.h"
@@ -37,7 +40,7 @@ struct PointResult {
   double busbw = 0;  // GB/s: mean of the collectives, or of the buckets weighted by their size
   std::string bound_by;
   std::uint64_t trace_hash = 0;
-  friend bool operator==(const PointResult&, const PointResult&) = default;
+  std::vector<scenarios::SensitivityRow> sensitivity;  // only where it was asked for
 };
 
 PointResult point_result(const scenarios::RunResult& result);

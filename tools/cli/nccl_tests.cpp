@@ -64,27 +64,30 @@ std::string head(const CollectiveBlock& rows, const std::vector<DeviceLine>& dev
   text += fmt::format("# Predicted by railyard {}, not measured\n#\n", sim::kVersion);
   text += "# Using devices\n";
   for (const DeviceLine& device : devices)
-    text += fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [{}] {}\n",
-                        device.rank, 0, device.rank, device.host, device.device, "0000:00:00",
-                        device.description);
+    text +=
+        fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [{}] {}\n", device.rank,
+                    0, device.rank, device.host, device.device, "0000:00:00", device.description);
   text += "#\n";
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place               "
-                      "        in-place          \n",
-                      "", "", "", "", "");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  "
-                      "{:>6}  {:>6} {:>6}\n",
-                      "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong",
-                      "time", "algbw", "busbw", "#wrong");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>5}  {:>7}  "
-                      "{:>6}  {:>6}  {:>5}\n",
-                      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
-                      "(GB/s)", "(GB/s)", "");
+  text += fmt::format(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place               "
+      "        in-place          \n",
+      "", "", "", "", "");
+  text += fmt::format(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  "
+      "{:>6}  {:>6} {:>6}\n",
+      "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
+      "busbw", "#wrong");
+  text += fmt::format(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>5}  {:>7}  "
+      "{:>6}  {:>6}  {:>5}\n",
+      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
+      "");
   return text;
 }
 
 std::string line(const CollectiveRow& row) {
-  const std::string half = fmt::format("  {:>7}  {:6.2f}  {:6.2f}  {:>5}", nccl_tests_time(row.time),
-                                       row.algbw, row.busbw, "N/A");
+  const std::string half = fmt::format("  {:>7}  {:6.2f}  {:6.2f}  {:>5}",
+                                       nccl_tests_time(row.time), row.algbw, row.busbw, "N/A");
   return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}\n", row.size.raw(), row.count,
                      row.dtype, reduction(row.collective), row.root, half, half);
 }

@@ -34,7 +34,7 @@ bool starts_with(const fs::path& path, std::string_view text) {
          start == text;
 }
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
@@ -80,7 +80,7 @@ sim::Result<OutputDirectory> OutputDirectory::open(const std::string& path,
   const fs::path directory(path);
   if (!starts_with(directory / kind.marker_file, kind.marker_text))
     for (const std::string_view name : kind.names)
-      if (exists(directory / name))
+      if (is_there(directory / name))
         return io_error(path, "refused",
                         fmt::format("it holds a {} that railyard did not write; choose another "
                                     "directory, or move the file away",

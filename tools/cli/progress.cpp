@@ -47,8 +47,8 @@ double ProgressLine::elapsed_seconds() const {
 
 std::string progress_text(const std::string& what, double share, double elapsed_seconds) {
   const double done = std::clamp(share, 0.0, 1.0);
-  std::string text = fmt::format("{} {:3.0f} %  {} so far", what, done * 100,
-                                 human_seconds(elapsed_seconds));
+  std::string text =
+      fmt::format("{} {:3.0f} %  {} so far", what, done * 100, human_seconds(elapsed_seconds));
   // An estimate from the first per cent would jump about.
   if (done >= 0.01)
     text += fmt::format(", about {} to go", human_seconds(elapsed_seconds * (1 - done) / done));

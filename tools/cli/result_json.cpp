@@ -134,8 +134,7 @@ void add_origin(Json& out, const scenarios::Scenario& scenario) {
   out["seed"] = scenario.seed;
   Json inputs = Json::array();
   for (const scenarios::SourceFile& file : scenario.inputs)
-    inputs.push_back(
-        {{"path", file.path}, {"size_bytes", file.size}, {"fnv1a64", hex(file.hash)}});
+    inputs.push_back({{"path", file.path}, {"size_bytes", file.size}, {"fnv1a64", hex(file.hash)}});
   out["inputs"] = std::move(inputs);
   out["resolved_yaml"] = scenarios::resolved_yaml(scenario);
 }

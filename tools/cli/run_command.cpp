@@ -40,9 +40,12 @@ OutputKind result_files() {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-bool keep_messages(TraceDetail detail, const Estimate& estimate) {
-  return detail == TraceDetail::messages ||
-         (detail == TraceDetail::automatic && estimate.messages <= kMostMessagesInTimeline);
+// Messages are kept only where every one of them is simulated (none replayed) and they are few; a
+// training step has far too many.
+bool keep_messages(const Scenario& scenario, const Estimate& estimate) {
+  if (scenario.engine.trace == TraceDetail::messages) return true;
+  return scenario.engine.trace == TraceDetail::automatic && !scenario.ddp &&
+         estimate.messages <= kMostMessagesInTimeline;
 }
 
 scenarios::RunOptions options_for(const RunArguments& arguments, const Scenario& scenario,
@@ -55,7 +58,7 @@ scenarios::RunOptions options_for(const RunArguments& arguments, const Scenario&
   options.sensitivity = arguments.sensitivity;
   if (arguments.common.directory && scenario.engine.trace != TraceDetail::none) {
     options.trace_ranks = arguments.ranks;
-    if (keep_messages(scenario.engine.trace, estimate))
+    if (keep_messages(scenario, estimate))
       options.message_limit = static_cast<std::size_t>(kMostMessagesInTimeline);
   }
   return options;
@@ -87,7 +90,8 @@ std::string files_text(const std::string& directory, const std::vector<OutputFil
   for (const OutputFile& file : files) text += " " + file.name;
   text = "\n" + wrap(text, kWidth, "  ") + "\n";
   for (const OutputFile& file : files)
-    if (file.name == "timeline.json") text += "  (timeline.json opens in https://ui.perfetto.dev)\n";
+    if (file.name == "timeline.json")
+      text += "  (timeline.json opens in https://ui.perfetto.dev)\n";
   return text;
 }
 
@@ -95,16 +99,13 @@ std::string files_text(const std::string& directory, const std::vector<OutputFil
 std::string stop_text(const RunArguments& arguments, const RunResult& result,
                       const Estimate& estimate) {
   const bool user = result.outcome == sim::EventQueue::Outcome::interrupted && interrupted().load();
-  std::string why = user ? "interrupted"
-                         : "stopped by a limit (--max-events or --timeout)";
+  std::string why = user ? "interrupted" : "stopped by a limit (--max-events or --timeout)";
   if (!user && arguments.timeout_seconds > 0)
     why = fmt::format("stopped by --timeout after {} s", digits(arguments.timeout_seconds));
-  std::string text =
-      fmt::format("{}: {} simulated, {} events, about {} of the estimate; nothing was written", why,
-                  human(result.duration), count(static_cast<std::int64_t>(result.events)),
-                  percent(estimate.events > 0
-                              ? static_cast<double>(result.events) / estimate.events
-                              : 0));
+  std::string text = fmt::format(
+      "{}: {} simulated, {} events, about {} of the estimate; nothing was written", why,
+      human(result.duration), count(static_cast<std::int64_t>(result.events)),
+      percent(estimate.events > 0 ? static_cast<double>(result.events) / estimate.events : 0));
   for (const std::string& note : result.notes) text += "\n  " + note;
   return text;
 }
@@ -122,14 +123,14 @@ Result<std::string> text_of(const RunArguments& arguments, const Scenario& scena
 }
 
 // The end of a run that ended: files, text, status.
-Result<int> report(const RunArguments& arguments, const Scenario& scenario,
-                   const RunResult& result, const std::optional<OutputDirectory>& directory) {
+Result<int> report(const RunArguments& arguments, const Scenario& scenario, const RunResult& result,
+                   const std::optional<OutputDirectory>& directory) {
   RAILYARD_ASSIGN(std::string text, text_of(arguments, scenario, result));
   if (directory) {
     const std::vector<OutputFile> files = files_of(arguments, scenario, result);
     RAILYARD_TRY(directory->write(files));
-    const bool told = !arguments.common.json && !arguments.common.quiet &&
-                      arguments.format == TextFormat::table;
+    const bool told =
+        !arguments.common.json && !arguments.common.quiet && arguments.format == TextFormat::table;
     if (told) text += files_text(directory->path(), files);
   }
   print(text);

@@ -58,32 +58,47 @@ Result<void> check_objective(const Scenario& scenario) {
       objective == Objective::step_time || objective == Objective::exposed_communication;
   const bool collective = scenario.ddp || !scenario.collectives.empty();
   if ((for_ddp && !scenario.ddp) || (objective == Objective::busbw && !collective))
-    return sim::bad_input(
-        fmt::format("objective {} needs {}", sim::to_text(objective),
-                    for_ddp ? "a `ddp:` block" : "collectives or a `ddp:` block"),
-        "explore.objective");
+    return sim::bad_input(fmt::format("objective {} needs {}", sim::to_text(objective),
+                                      for_ddp ? "a `ddp:` block" : "collectives or a `ddp:` block"),
+                          "explore.objective");
   return {};
 }
 
-// What one simulation came to. Only an interruption is an error.
-Result<PointResult> simulate(const Result<Scenario>& scenario, const StudyOptions& options) {
-  PointResult refused;
-  if (!scenario.ok()) {
-    refused.error = scenario.error().text();
-    return refused;
-  }
-  const auto result = scenarios::run(scenario.value(), {.limits = options.limits});
-  const bool stopped = options.limits.interrupted != nullptr && options.limits.interrupted->load();
-  if (stopped) return sim::Error{sim::ErrorCode::interrupted, "interrupted", ""};
-  if (!result.ok()) {
-    refused.error = result.error().text();
-    return refused;
-  }
-  if (result.value().outcome != sim::EventQueue::Outcome::drained) {
-    refused.error = "stopped by a limit";
-    return refused;
-  }
-  return point_result(result.value());
+// What one simulation came to, and whether that is for good: what was refused or met a limit may
+// go better with other options and is tried again by the next call.
+struct Finished {
+  PointResult result;
+  bool lasting = false;
+};
+
+Finished refused(std::string why) {
+  Finished out;
+  out.result.error = std::move(why);
+  return out;
+}
+
+// Only an interruption is an error.
+Result<Finished> simulate(const Result<Scenario>& scenario, const scenarios::RunOptions& options) {
+  if (!scenario.ok()) return refused(scenario.error().text());
+  const auto result = scenarios::run(scenario.value(), options);
+  const auto* interrupted = options.limits.interrupted;
+  if (interrupted != nullptr && interrupted->load())
+    return sim::Error{sim::ErrorCode::interrupted, "interrupted", ""};
+  if (!result.ok()) return refused(result.error().text());
+  if (result.value().outcome != sim::EventQueue::Outcome::drained)
+    return refused("stopped by a limit");
+  return Finished{point_result(result.value()), true};
+}
+
+// Looks the simulation up, or runs it and writes it down.
+Result<PointResult> obtain(const Result<Scenario>& scenario, Journal& journal,
+                           const scenarios::RunOptions& options) {
+  std::string key = scenario.ok() ? point_key(scenario.value()) : std::string();
+  if (options.sensitivity) key += "+sensitivity";
+  if (const PointResult* known = journal.find(key)) return *known;
+  RAILYARD_ASSIGN(const Finished done, simulate(scenario, options));
+  if (done.lasting) RAILYARD_TRY(journal.append(key, done.result));
+  return done.result;
 }
 
 // The points still to run, dealt out to the workers in grid order.
@@ -120,17 +135,12 @@ class Workers {
   }
 
   Result<void> run_one(std::size_t slot) {
-    const Result<Scenario> scenario =
-        slot == 0 ? scenarios::apply(study_.scenario, {}) : scenario_of(study_, slot - 1);
-    const std::string key = scenario.ok() ? point_key(scenario.value()) : std::string();
-    if (const PointResult* known = key.empty() ? nullptr : journal_.find(key)) {
-      *slots_[slot] = *known;
-      return {};
-    }
-    // The scenario as it is may be one of the points; that one is run, this one copies it.
+    // The scenario as it is may be one of the points; then that one is run and copied.
     if (slot == 0 && study_.own_point) return {};
-    RAILYARD_ASSIGN(*slots_[slot], simulate(scenario, options_));
-    return key.empty() ? Result<void>() : journal_.append(key, *slots_[slot]);
+    const Result<Scenario> scenario =
+        slot == 0 ? scenarios::scenario_at(study_.scenario, {}) : scenario_of(study_, slot - 1);
+    RAILYARD_ASSIGN(*slots_[slot], obtain(scenario, journal_, {.limits = options_.limits}));
+    return {};
   }
 
   Study& study_;
@@ -180,8 +190,13 @@ Result<void> run_study(Study& study, Journal& journal, const StudyOptions& optio
   return {};
 }
 
+Result<PointResult> sensitivity_of(const Study& study, std::size_t point, Journal& journal,
+                                   const scenarios::RunLimits& limits) {
+  return obtain(scenario_of(study, point), journal, {.limits = limits, .sensitivity = true});
+}
+
 Result<Scenario> scenario_of(const Study& study, std::size_t point) {
-  return scenarios::apply(study.scenario, study.settings[point]);
+  return scenarios::scenario_at(study.scenario, study.settings[point]);
 }
 
 }  // namespace railyard::cli

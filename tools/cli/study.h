@@ -20,8 +20,8 @@ namespace railyard::cli {
 struct Study {
   scenarios::Scenario scenario;  // with its `explore:` block
   scenarios::Objective objective = scenarios::Objective::time;
-  std::vector<std::string> axes;         // dotted paths
-  std::vector<std::string> own_values;   // of the scenario itself; "default" where it states none
+  std::vector<std::string> axes;        // dotted paths
+  std::vector<std::string> own_values;  // of the scenario itself; "default" where it states none
   std::vector<scenarios::ExplorePoint> settings;
   std::vector<StudyPoint> points;        // as `settings`
   PointResult own;                       // the scenario as it is
@@ -42,6 +42,10 @@ sim::Result<Study> prepare_study(scenarios::Scenario scenario);
 // scenario or run is refused gets its error and the rest goes on. Fails only where the study cannot
 // go on: interrupted, or the journal cannot be written.
 sim::Result<void> run_study(Study& study, Journal& journal, const StudyOptions& options);
+
+// The same point with its sensitivity, from the journal or run now.
+sim::Result<PointResult> sensitivity_of(const Study& study, std::size_t point, Journal& journal,
+                                        const scenarios::RunLimits& limits);
 
 // The scenario of one point.
 sim::Result<scenarios::Scenario> scenario_of(const Study& study, std::size_t point);

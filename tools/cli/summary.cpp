@@ -46,9 +46,9 @@ std::string heading(std::string_view text, const SummaryStyle& style) {
 
 std::string summary_title(const scenarios::Scenario& scenario, const RunResult& result,
                           const SummaryStyle& style) {
-  const std::string title =
-      scenario.description.empty() ? scenario.name
-                                   : fmt::format("{}: {}", scenario.name, scenario.description);
+  const std::string title = scenario.description.empty()
+                                ? scenario.name
+                                : fmt::format("{}: {}", scenario.name, scenario.description);
   std::string text = wrap(title, kWidth, "  ");
   if (style.bold) text = fmt::format("\033[1m{}\033[0m", text);
   text += fmt::format("\n{} on {} of {}, parameters {}\n", plural(result.ranks, "rank"),
@@ -59,11 +59,8 @@ std::string summary_title(const scenarios::Scenario& scenario, const RunResult& 
 std::string summary_links(const RunResult& result, const SummaryStyle& style) {
   std::string text;
   if (!result.busiest_links.empty()) {
-    Table table({{"link", Align::left},
-                 {"class", Align::left},
-                 {"carried"},
-                 {"can carry"},
-                 {"used"}});
+    Table table(
+        {{"link", Align::left}, {"class", Align::left}, {"carried"}, {"can carry"}, {"used"}});
     for (const LinkRow& link : result.busiest_links)
       table.add({link.name, std::string(sim::to_text(link.link_class)), human(link.bytes),
                  human(link.rate), percent(link.utilization)});
@@ -96,11 +93,10 @@ std::string summary_sensitivity(const RunResult& result, const SummaryStyle& sty
     table.add({row.what, fmt::format("{:+.0f} %", row.change * 100), change(effect(row)),
                (difference.count() < 0 ? "-" : "+") + human(size)});
   }
-  std::string text =
-      heading(fmt::format("What changes the {} ({}), each by itself", objective_name(result),
-                          human(rows.front().base)),
-              style) +
-      table.text();
+  std::string text = heading(fmt::format("What changes the {} ({}), each by itself",
+                                         objective_name(result), human(rows.front().base)),
+                             style) +
+                     table.text();
   if (!none.empty()) text += wrap("  no effect: " + none, kWidth, "    ") + "\n";
   return text;
 }

@@ -40,8 +40,7 @@ std::string block(const CollectiveBlock& rows, const SummaryStyle& style) {
                std::to_string(row->channels), nccl_tests_time(row->time),
                fmt::format("{:.2f}", row->algbw), fmt::format("{:.2f}", row->busbw)});
   std::string text = heading(block_title(*rows.front()), style) + table.text();
-  if (rows.size() > 1)
-    text += fmt::format("  average busbw {:.2f} GB/s\n", average_busbw(rows));
+  if (rows.size() > 1) text += fmt::format("  average busbw {:.2f} GB/s\n", average_busbw(rows));
   return text;
 }
 

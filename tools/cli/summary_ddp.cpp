@@ -17,8 +17,9 @@ constexpr std::size_t kLongList = 64;  // buckets; of a longer list both ends ar
 constexpr std::size_t kShownEnds = 16;
 
 double share(sim::Duration part, sim::Duration whole) {
-  return whole.count() == 0 ? 0
-                            : static_cast<double>(part.count()) / static_cast<double>(whole.count());
+  return whole.count() == 0
+             ? 0
+             : static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
 // One unit for a column of times, so that they can be compared at a glance.
@@ -50,16 +51,16 @@ std::string compute_text(const DdpResult& ddp) {
 
 std::string totals(const DdpResult& ddp) {
   Table table({{"", Align::left}, {""}, {"", Align::left}});
-  table.add({"Step time", human(ddp.step_time),
-             fmt::format("{} samples/s, bound by {}", digits(ddp.samples_per_second),
-                         ddp.bound_by)});
+  table.add(
+      {"Step time", human(ddp.step_time),
+       fmt::format("{} samples/s, bound by {}", digits(ddp.samples_per_second), ddp.bound_by)});
   table.add({"  compute", human(ddp.compute), compute_text(ddp)});
   table.add({"    forward", human(ddp.forward), ""});
   table.add({"    backward", human(ddp.backward), ""});
   table.add({"    optimizer", human(ddp.optimizer), ""});
-  table.add({"  communication", human(ddp.communication),
-             fmt::format("{} of it behind compute",
-                         percent(1 - share(ddp.exposed, ddp.communication)))});
+  table.add(
+      {"  communication", human(ddp.communication),
+       fmt::format("{} of it behind compute", percent(1 - share(ddp.exposed, ddp.communication)))});
   table.add({"    exposed", human(ddp.exposed), exposed_text(ddp)});
   const sim::Duration rest = ddp.step_time - ddp.compute - ddp.exposed;
   if (rest.count() > 0)
@@ -105,8 +106,16 @@ std::string buckets(const DdpResult& ddp, const SummaryStyle& style) {
   if (ddp.buckets.empty()) return "";
   const TimeUnit unit = unit_for(ddp.step_time);
   const auto titled = [&](std::string_view what) { return fmt::format("{} {}", what, unit.name); };
-  Table table({{"#"}, {"size"}, {"tensors"}, {titled("ready")}, {titled("start")}, {titled("end")},
-               {"algorithm", Align::left}, {"ch"}, {"busbw GB/s"}, {titled("exposed")}});
+  Table table({{"#"},
+               {"size"},
+               {"tensors"},
+               {titled("ready")},
+               {titled("start")},
+               {titled("end")},
+               {"algorithm", Align::left},
+               {"ch"},
+               {"busbw GB/s"},
+               {titled("exposed")}});
   const std::size_t n = ddp.buckets.size();
   const bool all = style.full || n <= kLongList;
   for (std::size_t i = 0; i < n; ++i) {
@@ -120,8 +129,8 @@ std::string buckets(const DdpResult& ddp, const SummaryStyle& style) {
       heading("Gradient buckets of the steady iteration, times from its start", style) +
       table.text();
   if (!all)
-    text += fmt::format("  {} of {} buckets are not shown: --full shows all\n", n - 2 * kShownEnds,
-                        n);
+    text +=
+        fmt::format("  {} of {} buckets are not shown: --full shows all\n", n - 2 * kShownEnds, n);
   return text;
 }
 

@@ -18,10 +18,10 @@ using scenarios::RunResult;
 using sim::Span;
 using sim::Time;
 
-constexpr std::uint32_t kThreadsPerTrack = 64;     // threads that overlapping events may take
+constexpr std::uint32_t kThreadsPerTrack = 64;      // threads that overlapping events may take
 constexpr std::uint32_t kFirstMessageTrack = 1024;  // tracks below are streams
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -47,9 +47,10 @@ struct Track {
 class Writer {
  public:
   void process(std::uint32_t rank) {
-    metadata("process_name", rank, 0, quoted(fmt::format("rank {}", rank)));
-    add(fmt::format(R"({{"name":"process_sort_index","ph":"M","pid":{},"args":{{"sort_index":{}}}}})",
-                    rank, rank));
+    metadata("process_name", rank, 0, json_text(fmt::format("rank {}", rank)));
+    add(fmt::format(
+        R"({{"name":"process_sort_index","ph":"M","pid":{},"args":{{"sort_index":{}}}}})", rank,
+        rank));
   }
 
   void track(std::uint32_t rank, std::uint32_t number, Track& track) {
@@ -62,11 +63,11 @@ class Writer {
       const std::uint32_t thread = place(event, open);
       const std::uint32_t id = number * kThreadsPerTrack + thread;
       if (thread >= named_) name_thread(rank, id, thread, track.name);
-      add(fmt::format(
-          R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{},"dur":{}{}}})",
-          quoted(event.name), event.category, rank, id, us(event.start.time_since_epoch().count()),
-          us((event.end - event.start).count()),
-          event.args.empty() ? "" : ",\"args\":" + event.args));
+      add(fmt::format(R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{},"dur":{}{}}})",
+                      json_text(event.name), event.category, rank, id,
+                      us(event.start.time_since_epoch().count()),
+                      us((event.end - event.start).count()),
+                      event.args.empty() ? "" : ",\"args\":" + event.args));
     }
     named_ = 0;
   }
@@ -93,7 +94,7 @@ class Writer {
   void name_thread(std::uint32_t rank, std::uint32_t id, std::uint32_t thread,
                    const std::string& name) {
     metadata("thread_name", rank, id,
-             quoted(thread == 0 ? name : fmt::format("{} ({})", name, thread + 1)));
+             json_text(thread == 0 ? name : fmt::format("{} ({})", name, thread + 1)));
     add(fmt::format(
         R"({{"name":"thread_sort_index","ph":"M","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
         rank, id, id));
@@ -102,8 +103,8 @@ class Writer {
 
   void metadata(std::string_view what, std::uint32_t rank, std::uint32_t thread,
                 const std::string& value) {
-    add(fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, rank,
-                    thread, value));
+    add(fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what,
+                    rank, thread, value));
   }
 
   void add(std::string_view event) {

@@ -1,0 +1,224 @@
+#include "tools/cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "sim/check.h"
+#include "sim/version.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/explore_command.h"
+#include "tools/cli/format.h"
+#include "tools/cli/help_topics.h"
+#include "tools/cli/run_command.h"
+#include "tools/cli/topo_command.h"
+
+namespace railyard::cli {
+namespace {
+
+struct Arguments {
+  RunArguments run;
+  ExploreArguments explore;
+  TopologyArguments topology;
+  std::string help_on;
+};
+
+// An option whose value one of our own parsers reads; its error becomes a usage error.
+template <typename T>
+CLI::Option* add_parsed(CLI::App& app, const std::string& names,
+                        std::function<sim::Result<T>(const std::string&)> parse, T& out) {
+  return app.add_option_function<std::string>(
+      names, [parse = std::move(parse), &out, names](const std::string& text) {
+        const sim::Result<T> value = parse(text);
+        if (!value.ok()) throw CLI::ValidationError(names, value.error().text());
+        out = value.value();
+      });
+}
+
+template <typename Enum>
+CLI::Option* add_enum(CLI::App& app, const std::string& names, Enum& out) {
+  return add_parsed<Enum>(
+      app, names, [](const std::string& text) { return sim::parse_enum<Enum>(text); }, out);
+}
+
+void add_scenario(CLI::App& app, SimulationArguments& out) {
+  app.add_option("SCENARIO", out.scenario,
+                 "A scenario file, or the name of a shipped one (railyard help scenarios)")
+      ->required();
+  app.add_option("--set", out.sets, "Change a value of the scenario: --set cluster.nodes=8")
+      ->type_name("PATH=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
+void add_common(CLI::App& app, SimulationArguments& out) {
+  add_scenario(app, out);
+  app.add_flag("--json", out.json, "Print the result as JSON, and nothing else");
+  app.add_flag("-q,--quiet", out.quiet, "No summary and no progress line");
+  add_parsed<sim::Bytes>(
+      app, "--max-memory", [](const std::string& text) { return sim::parse_bytes(text); },
+      out.max_memory)
+      ->type_name("SIZE")
+      ->description("Refuse what would need more memory (default 16GB)");
+  app.add_option("--max-events", out.max_events, "Refuse what would take more events (default 5e9)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_run(CLI::App& app, RunArguments& out) {
+  CLI::App& run = *app.add_subcommand("run", "Simulate a scenario; summary here, files with -o");
+  add_common(run, out.common);
+  run.add_option("-o,--output", out.common.directory,
+                 "Write result.json, timeline.json and CSV files into DIR; files of an earlier run "
+                 "there are replaced, anything else is left alone")
+      ->type_name("DIR");
+  add_enum(run, "--format", out.format)
+      ->type_name("FORMAT")
+      ->description("table, or nccl-tests: what nccl-tests itself would print (default table)");
+  run.add_flag("--full", out.full, "Show every row of long tables");
+  run.add_flag("!--no-sensitivity", out.sensitivity,
+               "Do not run again with each cost changed by 10 %");
+  run.add_flag("!--no-replay", out.replay,
+               "Simulate every collective, also where an equal one was simulated before; the "
+               "result is the same");
+  run.add_option("--ranks", out.ranks, "Ranks to keep in timeline.json: the first N (default 8)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  run.add_option("--timeout", out.timeout_seconds, "Stop after so much time and say how far it was")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  run.footer("Example: railyard run gpt2-xl-ddp-4x8-h100 --set ddp.bucket_cap_mb=100 -o out");
+}
+
+void add_explore(CLI::App& app, ExploreArguments& out) {
+  CLI::App& explore = *app.add_subcommand(
+      "explore", "Run every combination of the scenario's `explore:` block; rank and recommend");
+  add_common(explore, out.common);
+  explore
+      .add_option("-o,--output", out.common.directory,
+                  "Where the journal and the results go (default railyard-explore/NAME); the same "
+                  "command goes on where an interrupted one was")
+      ->type_name("DIR");
+  explore.add_option("--jobs", out.jobs, "Simulations at a time (default: one per processor)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  explore.add_flag("--restart", out.restart, "Forget what an earlier call has run");
+  explore.add_flag("--full", out.full, "Show every row of long tables");
+  explore.footer("Example: railyard explore explore-bucket-size");
+}
+
+void add_topology(CLI::App& app, TopologyArguments& out) {
+  CLI::App& topo = *app.add_subcommand("topo", "Look at a machine or a cluster");
+  topo.require_subcommand(1);
+  CLI::App& show = *topo.add_subcommand("show", "Print a topology");
+  show.add_option("WHAT", out.what,
+                  "A scenario (file or name) or a machine (railyard help machines)")
+      ->required()
+      ->type_name("SCENARIO|MACHINE");
+  show.add_option("--set", out.sets, "Change a value of the scenario first")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  show.add_option("--nodes", out.nodes, "Another number of nodes")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  add_enum(show, "--format", out.format)
+      ->type_name("FORMAT")
+      ->description(
+          "tree, matrix (as nvidia-smi topo -m), dot (for graphviz); default tree and "
+          "matrix");
+  show.footer("Example: railyard topo show dgx-a100 --format dot | dot -Tsvg -o dgx-a100.svg");
+}
+
+void add_help(CLI::App& app, Arguments& out) {
+  CLI::App& help = *app.add_subcommand("help", "Help on a command or a topic");
+  help.add_option("TOPIC", out.help_on, "A command, or one of the topics below");
+  help.footer(help_topics_footer());
+}
+
+// The command of a name; null if there is none.
+CLI::App* find_command(CLI::App& app, const std::string& name) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App* /*any*/) { return true; }))
+    if (command->get_name() == name) return command;
+  return nullptr;
+}
+
+int help_command(CLI::App& app, const std::string& on) {
+  CLI::App* command = on == "help" ? nullptr : find_command(app, on);
+  std::string text;
+  if (on.empty() || on == "help") {
+    text = app.help();
+  } else if (command != nullptr) {
+    text = (on == "topo" ? command->get_subcommand("show") : command)->help();
+  } else {
+    const sim::Result<std::string> topic = help_topic(on);
+    if (!topic.ok()) {
+      complain(topic.error().text());
+      return kUsage;
+    }
+    text = topic.value();
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return finish_output(kDone);
+}
+
+void describe(CLI::App& app, Arguments& arguments) {
+  app.description("Simulates communication and training steps on GPU clusters.");
+  app.set_version_flag("--version", "railyard " + std::string(sim::kVersion));
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(28);
+  add_run(app, arguments.run);
+  add_explore(app, arguments.explore);
+  add_topology(app, arguments.topology);
+  add_help(app, arguments);
+  app.footer(help_topics_footer());
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return finish_output(app.exit(error));  // --help, --version
+  std::string command = "railyard";
+  for (const CLI::App* at = &app; at != nullptr;) {
+    const auto parsed = at->get_subcommands();
+    at = parsed.empty() ? nullptr : parsed.front();
+    if (at != nullptr) command += " " + at->get_name();
+  }
+  complain(error.what());
+  complain(fmt::format("try `{} --help`", command));
+  return kUsage;
+}
+
+int dispatch(CLI::App& app, const Arguments& arguments) {
+  if (app.got_subcommand("run")) return run_command(arguments.run);
+  if (app.got_subcommand("explore")) return explore_command(arguments.explore);
+  if (app.got_subcommand("topo")) return topology_command(arguments.topology);
+  return help_command(app, arguments.help_on);
+}
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv) {
+  try {
+    Arguments arguments;
+    CLI::App app("", "railyard");
+    describe(app, arguments);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return usage_error(app, error);
+    }
+    return dispatch(app, arguments);
+  } catch (const std::bad_alloc&) {
+    complain("out of memory; --max-memory refuses such runs before they begin");
+    return kBadInput;
+  } catch (const std::exception& error) {
+    return fail_internal(error.what());
+  }
+}
+
+}  // namespace railyard::cli
