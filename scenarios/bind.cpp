@@ -17,19 +17,24 @@ std::uint32_t largest_channel_count(const Scenario& scenario) {
   return channels;
 }
 
-Result<void> add_communication(const Scenario& scenario, const std::string& name, sim::Group group, Bound& bound) {
+Result<void> add_communication(const Scenario& scenario, const std::string& name, sim::Group group,
+                               Bound& bound) {
   algorithms::ChannelOptions options;
   options.count = largest_channel_count(scenario);
-  RAILYARD_ASSIGN(sim::Channels channels, algorithms::default_channels(bound.topology, group, options));
-  RAILYARD_ASSIGN(auto communicator, algorithms::Communicator::create(bound.topology, group, std::move(channels)));
+  RAILYARD_ASSIGN(sim::Channels channels,
+                  algorithms::default_channels(bound.topology, group, options));
+  RAILYARD_ASSIGN(auto communicator,
+                  algorithms::Communicator::create(bound.topology, group, std::move(channels)));
   bound.communications.push_back({name, std::move(group), std::move(communicator)});
   return {};
 }
 
 Result<void> add_named_group(const Scenario& scenario, const NamedGroup& group, Bound& bound) {
   if (group.division) {
-    RAILYARD_ASSIGN(const std::vector<sim::Group> parts, topologies::sub_groups(bound.world, *group.division));
-    for (const sim::Group& part : parts) RAILYARD_TRY(add_communication(scenario, group.name, part, bound));
+    RAILYARD_ASSIGN(const std::vector<sim::Group> parts,
+                    topologies::sub_groups(bound.world, *group.division));
+    for (const sim::Group& part : parts)
+      RAILYARD_TRY(add_communication(scenario, group.name, part, bound));
     return {};
   }
   RAILYARD_ASSIGN(sim::Group ranks, topologies::pick_ranks(bound.world, group.ranks));
@@ -69,14 +74,16 @@ std::vector<Communication*> communications_of(Bound& bound, const std::string& g
 sim::CollectiveCall choose(const Scenario& scenario, sim::Collective collective, sim::Bytes size,
                            std::int64_t element_size) {
   RAILYARD_CHECK(!scenario.nccl.empty(), "a scenario with collectives has nccl choices");
-  const auto found = std::ranges::find_if(scenario.nccl, [&](const NcclChoice& c) { return size <= c.up_to; });
+  const auto found =
+      std::ranges::find_if(scenario.nccl, [&](const NcclChoice& c) { return size <= c.up_to; });
   const NcclChoice& choice = found == scenario.nccl.end() ? scenario.nccl.back() : *found;
   sim::CollectiveCall call;
   call.collective = collective;
   call.size = size;
   call.element_size = element_size;
   call.protocol = choice.protocol;
-  call.algorithm = collective == sim::Collective::all_reduce ? choice.algorithm : sim::Algorithm::ring;
+  call.algorithm =
+      collective == sim::Collective::all_reduce ? choice.algorithm : sim::Algorithm::ring;
   call.max_channels = choice.channels;
   return call;
 }

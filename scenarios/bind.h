@@ -1,6 +1,6 @@
-// Binding: from a scenario to the values a run is made of - topology, ranks, channels, costs - and the
-// rule that says with which algorithm and protocol a message goes. The one place where topologies/,
-// algorithms/ and models/ meet.
+// Binding: from a scenario to the values a run is made of - topology, ranks, channels, costs - and
+// the rule that says with which algorithm and protocol a message goes. The one place where
+// topologies/, algorithms/ and models/ meet.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@ struct Communication {
   std::unique_ptr<algorithms::Communicator> communicator;
 };
 
-// Everything that is built once and not changed by running. Addresses are stable: costs point into it.
+// Everything that is built once and not changed by running. Addresses are stable: costs point into
+// it.
 struct Bound {
   sim::Topology topology;
   sim::Parameters parameters;

@@ -2,9 +2,10 @@
 // of the project where a YAML text is parsed.
 //
 // What is refused before or while parsing, with its position: an empty or missing file, more than
-// kMaxFileBytes, bytes that are not UTF-8 text, tabs as indentation, more than one document, more
-// than kMaxDepth levels, more than kMaxNodes nodes (aliases count as often as they are used),
-// duplicate keys, keys that are not plain names, merge keys (`<<`), tags.
+// kMaxFileBytes in all or kMaxLineBytes in a line (the parser keeps the tokens of a line: about 220
+// bytes of memory for each byte of "[[[["), bytes that are not UTF-8 text, tabs as indentation,
+// more than one document, more than kMaxDepth levels, more than kMaxNodes nodes (aliases count as
+// often as they are used), duplicate keys, keys that are not plain names, merge keys (`<<`), tags.
 //
 //   RAILYARD_ASSIGN(Document document, load_document("my.yaml", {}));
 //   RAILYARD_TRY(apply_set(document.root, "cluster.nodes=8"));
@@ -30,6 +31,7 @@ using sim::Error;
 using sim::Result;
 
 inline constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxDepth = 32;
 inline constexpr std::size_t kMaxNodes = 500'000;
 

@@ -1,5 +1,6 @@
 // What a run will cost, from its schedules alone. Counts are those of a run without replay for
-// collectives, and with it for DDP (equal buckets once); they bound what happens, within a factor of two.
+// collectives, and with it for DDP (equal buckets once); they bound what happens, within a factor
+// of two.
 #include <algorithm>
 #include <map>
 
@@ -10,17 +11,19 @@
 namespace railyard::scenarios {
 namespace {
 
-constexpr double kEventsPerMessage = 3;      // flow end, wake-up, and at times an overhead
-constexpr double kEventsPerLaunch = 3;       // host, kernel start, kernel end
+constexpr double kEventsPerMessage = 3;  // flow end, wake-up, and at times an overhead
+constexpr double kEventsPerLaunch = 3;   // host, kernel start, kernel end
 constexpr double kBytesPerLane = 200;
 constexpr double kBytesPerConnection = 700;  // state, FIFO rings, flow, route
 constexpr double kBytesPerDevice = 400;
 
-Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication, Estimate& estimate) {
+Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication,
+                      Estimate& estimate) {
   RAILYARD_ASSIGN(const auto schedule, communication.communicator->schedule(call));
   const auto messages = static_cast<double>(sim::totals(*schedule).messages);
   estimate.messages += messages * times;
-  estimate.events += (messages * kEventsPerMessage + static_cast<double>(schedule->lanes.size())) * times;
+  estimate.events +=
+      (messages * kEventsPerMessage + static_cast<double>(schedule->lanes.size())) * times;
   estimate.memory_bytes += static_cast<double>(schedule->lanes.size()) * kBytesPerLane +
                            static_cast<double>(schedule->connections.size()) * kBytesPerConnection;
   estimate.timeline_entries += times * schedule->ranks;
@@ -33,8 +36,10 @@ Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& e
       for (Communication* communication : communications_of(bound, run.group)) {
         const auto n = static_cast<std::int64_t>(communication->group.size());
         const std::int64_t element = models::element_size(run.dtype);
-        const bool per_rank = run.collective == sim::Collective::all_gather || run.collective == sim::Collective::reduce_scatter;
-        const sim::Bytes each = sim::bytes(size.raw() / (per_rank ? n : 1) / (element * n) * (element * n));
+        const bool per_rank = run.collective == sim::Collective::all_gather ||
+                              run.collective == sim::Collective::reduce_scatter;
+        const sim::Bytes each =
+            sim::bytes(size.raw() / (per_rank ? n : 1) / (element * n) * (element * n));
         sim::CollectiveCall call = choose(scenario, run.collective, each, element);
         call.root = run.root;
         RAILYARD_TRY(add_call(call, 1, *communication, estimate));
@@ -50,18 +55,21 @@ Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate)
   models::DdpOptions options;
   options.buckets = spec.buckets;
   options.broadcast_buffers = spec.broadcast_buffers;
-  std::map<std::pair<std::int64_t, std::int64_t>, double> sizes;  // (bytes, element size) -> how often
+  std::map<std::pair<std::int64_t, std::int64_t>, double>
+      sizes;  // (bytes, element size) -> how often
   for (std::int64_t iteration = 1; iteration <= spec.iterations; ++iteration)
     for (const models::DdpCall& call : models::ddp_calls(network, plan, options, iteration).buckets)
       sizes[{call.size.raw(), call.element_size}] += 1;
   for (const auto& [call, times] : sizes) {
     const bool once = scenario.engine.replay && scenario.traffic.empty();
-    RAILYARD_TRY(add_call(choose(scenario, sim::Collective::all_reduce, sim::bytes(call.first), call.second),
-                          once ? 1 : times, world, estimate));
+    RAILYARD_TRY(
+        add_call(choose(scenario, sim::Collective::all_reduce, sim::bytes(call.first), call.second),
+                 once ? 1 : times, world, estimate));
   }
   const auto ranks = static_cast<double>(bound.world.size());
   const auto iterations = static_cast<double>(spec.iterations);
-  const auto launches = static_cast<double>(3 * network.layers().size() + 3 * network.parameters().size());
+  const auto launches =
+      static_cast<double>(3 * network.layers().size() + 3 * network.parameters().size());
   estimate.events += launches * ranks * iterations * kEventsPerLaunch;
   estimate.memory_bytes += launches * ranks * 60;
   estimate.timeline_entries += launches * iterations * ranks;
@@ -71,7 +79,8 @@ Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate)
 Result<void> add_traffic(const Scenario& scenario, const Bound& bound, Estimate& estimate) {
   if (scenario.traffic.empty()) return {};
   RAILYARD_ASSIGN(const std::vector<Flow> flows,
-                  expand_traffic(scenario.traffic, static_cast<std::uint32_t>(bound.world.size()), scenario.seed));
+                  expand_traffic(scenario.traffic, static_cast<std::uint32_t>(bound.world.size()),
+                                 scenario.seed));
   const auto count = static_cast<double>(flows.size());
   estimate.events += 2 * count;
   estimate.messages += count;
@@ -84,7 +93,9 @@ Result<void> add_traffic(const Scenario& scenario, const Bound& bound, Estimate&
 Result<Estimate> estimate(const Scenario& scenario) {
   RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
   Estimate estimate;
-  estimate.memory_bytes = static_cast<double>(bound->topology.devices.size() + bound->topology.links.size()) * kBytesPerDevice;
+  estimate.memory_bytes =
+      static_cast<double>(bound->topology.devices.size() + bound->topology.links.size()) *
+      kBytesPerDevice;
   RAILYARD_TRY(add_collectives(scenario, *bound, estimate));
   if (scenario.ddp) RAILYARD_TRY(add_ddp(scenario, *bound, estimate));
   RAILYARD_TRY(add_traffic(scenario, *bound, estimate));

@@ -1,5 +1,6 @@
 // Running a scenario: binds topology, ranks, channels, costs and workload, simulates, and returns
-// every number a report needs. Nothing is printed here; the command line and its files are in tools/.
+// every number a report needs. Nothing is printed here; the command line and its files are in
+// tools/.
 //
 //   RAILYARD_ASSIGN(const Scenario scenario, read_scenario(path));
 //   RAILYARD_ASSIGN(const RunResult result, run(scenario, {}));
@@ -34,25 +35,25 @@ struct Estimate {
 struct RunLimits {
   double max_events = 5e9;
   double max_memory_bytes = 16e9;
-  double timeout_seconds = 0;                       // of wall time; 0 = none
-  const std::atomic<bool>* interrupted = nullptr;   // Ctrl-C
+  double timeout_seconds = 0;                      // of wall time; 0 = none
+  const std::atomic<bool>* interrupted = nullptr;  // Ctrl-C
   // Called now and then with the share of the estimated events that ran (0..1).
   std::function<void(double)> progress;
 };
 
 struct RunOptions {
   RunLimits limits;
-  bool sensitivity = false;      // also run with each link class, launch cost and compute +10 %
-  std::uint32_t trace_ranks = 0; // keep the spans of the first so many ranks
-  std::size_t message_limit = 0; // keep up to so many messages for the timeline
+  bool sensitivity = false;       // also run with each link class, launch cost and compute +10 %
+  std::uint32_t trace_ranks = 0;  // keep the spans of the first so many ranks
+  std::size_t message_limit = 0;  // keep up to so many messages for the timeline
 };
 
 // One call of one collective (a row of nccl-tests).
 struct CollectiveRow {
   sim::Collective collective = sim::Collective::all_reduce;
-  sim::Bytes size{};           // nccl-tests' size column
-  std::int64_t count = 0;      // nccl-tests' count column, elements
-  std::string dtype;           // nccl-tests' spelling: "float", "half", ...
+  sim::Bytes size{};       // nccl-tests' size column
+  std::int64_t count = 0;  // nccl-tests' count column, elements
+  std::string dtype;       // nccl-tests' spelling: "float", "half", ...
   std::int64_t root = -1;
   std::string group;
   std::size_t ranks = 0;
@@ -75,8 +76,8 @@ struct BucketRow {
   sim::Algorithm algorithm = sim::Algorithm::ring;
   sim::Protocol protocol = sim::Protocol::simple;
   std::uint32_t channels = 0;
-  double busbw = 0;           // GB/s, of the transfer itself (from the last rank's entry)
-  sim::Duration exposed{};    // part of the exposed communication that is this bucket's
+  double busbw = 0;         // GB/s, of the transfer itself (from the last rank's entry)
+  sim::Duration exposed{};  // part of the exposed communication that is this bucket's
 };
 
 struct DdpResult {
@@ -87,14 +88,14 @@ struct DdpResult {
   sim::Duration forward{};
   sim::Duration backward{};
   sim::Duration optimizer{};
-  sim::Duration communication{};          // some collective is running
-  sim::Duration exposed{};                // and no compute kernel is
-  std::int32_t exposing_bucket = -1;      // the bucket with the largest exposed part
-  std::string bound_by;                   // "communication", "compute", "host launches"
-  std::vector<BucketRow> buckets;         // of the steady iteration, launch order
+  sim::Duration communication{};                      // some collective is running
+  sim::Duration exposed{};                            // and no compute kernel is
+  std::int32_t exposing_bucket = -1;                  // the bucket with the largest exposed part
+  std::string bound_by;                               // "communication", "compute", "host launches"
+  std::vector<BucketRow> buckets;                     // of the steady iteration, launch order
   std::vector<std::vector<sim::Bytes>> bucket_bytes;  // of every simulated iteration
   std::optional<int> rebuild_before_iteration;
-  double samples_per_second = 0;          // whole job
+  double samples_per_second = 0;  // whole job
   std::string model;
   std::int64_t model_parameters = 0;
 };
@@ -117,16 +118,16 @@ struct LinkRow {
 
 struct IdleLinks {
   sim::LinkClass link_class = sim::LinkClass::nvlink;
-  std::size_t count = 0;   // declared links of this class that carried nothing
+  std::size_t count = 0;  // declared links of this class that carried nothing
   std::size_t total = 0;
   std::string example;
 };
 
 struct SensitivityRow {
-  std::string what;            // "nvlink bandwidth", "launch cost", "compute time", ...
-  double change = 0.1;         // +10 %
+  std::string what;     // "nvlink bandwidth", "launch cost", "compute time", ...
+  double change = 0.1;  // +10 %
   sim::Duration base{};
-  sim::Duration varied{};      // of the objective (step time or total time)
+  sim::Duration varied{};  // of the objective (step time or total time)
 };
 
 struct KeptMessage {
@@ -158,7 +159,7 @@ struct RunResult {
   std::int64_t messages = 0;
   std::uint64_t events = 0;
   std::uint64_t solves = 0;
-  std::int64_t replays = 0;     // collectives taken from an identical earlier one
+  std::int64_t replays = 0;  // collectives taken from an identical earlier one
   std::uint64_t trace_hash = 0;
   std::vector<std::string> stream_names;
   std::vector<std::string> span_names;

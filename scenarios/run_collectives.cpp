@@ -1,8 +1,8 @@
 // Collectives one after the other, as nccl-tests runs them: all ranks call at once, the next call
 // begins when the last rank has left. Per call:
 //   time = max(host.collective_launch, host.collective_start + schedule)
-// since launches of consecutive iterations overlap with the kernels before them, a short collective is
-// bound by how fast the host can launch. `plain` has neither cost.
+// since launches of consecutive iterations overlap with the kernels before them, a short collective
+// is bound by how fast the host can launch. `plain` has neither cost.
 #include <algorithm>
 #include <map>
 
@@ -37,7 +37,8 @@ struct Step {
 
 class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
  public:
-  Sweep(RunContext& context, std::vector<Step> steps) : context_(&context), steps_(std::move(steps)) {}
+  Sweep(RunContext& context, std::vector<Step> steps)
+      : context_(&context), steps_(std::move(steps)) {}
 
   void start() { context_->simulation.queue().schedule(context_->simulation.now(), *this, 0, 0); }
   [[nodiscard]] bool finished() const { return next_ == steps_.size() && left_ == 0; }
@@ -47,9 +48,11 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     if (next_ == steps_.size()) return;
     const Step& step = steps_[next_++];
     begin_ = context_->simulation.now();
-    for (const auto& [runner, plan] : step.plans) left_ += static_cast<std::uint32_t>(runner->group().size());
     for (const auto& [runner, plan] : step.plans)
-      for (std::uint32_t rank = 0; rank < runner->group().size(); ++rank) runner->enter(rank, plan, *this);
+      left_ += static_cast<std::uint32_t>(runner->group().size());
+    for (const auto& [runner, plan] : step.plans)
+      for (std::uint32_t rank = 0; rank < runner->group().size(); ++rank)
+        runner->enter(rank, plan, *this);
   }
 
   void on_collective_done(const sim::CollectiveRunner&, std::uint32_t, std::uint32_t) override {
@@ -68,7 +71,8 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     row.size = step.size;
     row.dtype = nccl_tests_dtype(step.run->dtype);
     row.count = step.call.size.raw() / step.call.element_size;
-    const bool rooted = row.collective == sim::Collective::broadcast || row.collective == sim::Collective::reduce;
+    const bool rooted =
+        row.collective == sim::Collective::broadcast || row.collective == sim::Collective::reduce;
     row.root = rooted ? step.run->root : -1;
     row.group = step.run->group;
     row.ranks = runner.group().size();
@@ -76,7 +80,8 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     row.protocol = step.call.protocol;
     row.channels = schedule.channels;
     row.time = context_->simulation.now() - begin_;
-    if (row.protocol != sim::Protocol::plain) row.time = std::max(host.collective_launch, host.collective_start + row.time);
+    if (row.protocol != sim::Protocol::plain)
+      row.time = std::max(host.collective_launch, host.collective_start + row.time);
     const double seconds = sim::to_seconds(row.time);
     row.algbw = seconds > 0 ? static_cast<double>(step.size.raw()) / seconds * 1e-9 : 0;
     row.busbw = row.algbw * sim::bus_bandwidth_factor(row.collective, row.ranks);
@@ -93,11 +98,13 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
 
 // nccl-tests' size column to NCCL's count: AllGather and ReduceScatter count one rank's part, and
 // nccl-tests rounds down to whole elements for every rank.
-sim::Bytes call_size(sim::Collective collective, sim::Bytes size, std::size_t ranks, std::int64_t element) {
+sim::Bytes call_size(sim::Collective collective, sim::Bytes size, std::size_t ranks,
+                     std::int64_t element) {
   const auto n = static_cast<std::int64_t>(ranks);
   if (collective == sim::Collective::all_gather || collective == sim::Collective::reduce_scatter)
     return sim::bytes(size.raw() / n / element * element);
-  if (collective == sim::Collective::all_to_all) return sim::bytes(size.raw() / n / element * element * n);
+  if (collective == sim::Collective::all_to_all)
+    return sim::bytes(size.raw() / n / element * element * n);
   return sim::bytes(size.raw() / element * element);
 }
 
@@ -139,7 +146,8 @@ Result<void> run_collectives(RunContext& context) {
   for (const auto& runner : owned) {
     account(*runner, context);
     if (context.result.outcome != sim::EventQueue::Outcome::drained || sweep.finished()) continue;
-    for (std::string& line : runner->waiting(16)) context.result.unfinished.push_back(std::move(line));
+    for (std::string& line : runner->waiting(16))
+      context.result.unfinished.push_back(std::move(line));
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// A DistributedDataParallel job: builds the program, a GPU and a host thread per rank, runs them, and
-// reads step time, overlap and buckets off the events and spans of the run.
+// A DistributedDataParallel job: builds the program, a GPU and a host thread per rank, runs them,
+// and reads step time, overlap and buckets off the events and spans of the run.
 #include <algorithm>
 #include <memory>
 
@@ -36,9 +36,11 @@ models::DdpOptions ddp_options(const DdpSpec& spec) {
 }
 
 Result<void> make_plans(RunContext& context, sim::CollectiveRunner& runner,
-                        const std::vector<models::DdpCall>& calls, std::vector<sim::PlanId>& plans) {
+                        const std::vector<models::DdpCall>& calls,
+                        std::vector<sim::PlanId>& plans) {
   for (const models::DdpCall& call : calls) {
-    const sim::CollectiveCall chosen = choose(context.scenario, call.collective, call.size, call.element_size);
+    const sim::CollectiveCall chosen =
+        choose(context.scenario, call.collective, call.size, call.element_size);
     RAILYARD_ASSIGN(const sim::PlanId plan, runner.plan(chosen));
     plans.push_back(plan);
   }
@@ -67,13 +69,16 @@ struct Job {
   std::vector<std::unique_ptr<sim::HostThread>> hosts;  // destroyed first: they hold the coroutines
 };
 
-void start_job(RunContext& context, const models::DdpProgram& program, sim::CollectiveRunner& runner, Job& job) {
+void start_job(RunContext& context, const models::DdpProgram& program,
+               sim::CollectiveRunner& runner, Job& job) {
   const sim::Parameters& parameters = context.bound.parameters;
-  const sim::GpuTiming timing{parameters.host.launch_latency, parameters.gpu.kernel_gap, parameters.host.collective_start};
+  const sim::GpuTiming timing{parameters.host.launch_latency, parameters.gpu.kernel_gap,
+                              parameters.host.collective_start};
   for (std::uint32_t r = 0; r < runner.group().size(); ++r) {
     job.gpus.push_back(std::make_unique<sim::Gpu>(context.simulation.queue(), context.trace,
                                                   runner.group()[r].rank.value(), timing));
-    job.hosts.push_back(std::make_unique<sim::HostThread>(context.simulation.queue(), *job.gpus.back(), parameters.host));
+    job.hosts.push_back(std::make_unique<sim::HostThread>(context.simulation.queue(),
+                                                          *job.gpus.back(), parameters.host));
     auto rank = std::make_unique<models::DdpRank>();
     rank->host = job.hosts.back().get();
     rank->compute = job.gpus.back()->add_stream();
@@ -86,13 +91,15 @@ void start_job(RunContext& context, const models::DdpProgram& program, sim::Coll
 }
 
 void report_unfinished(RunContext& context, const sim::CollectiveRunner& runner, const Job& job) {
-  const bool done = std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
+  const bool done =
+      std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
   if (context.result.outcome != sim::EventQueue::Outcome::drained || done) return;
   constexpr std::size_t kLines = 32;
   context.result.unfinished = runner.waiting(kLines);
   for (const auto& gpu : job.gpus)
     for (std::string& line : gpu->waiting())
-      if (context.result.unfinished.size() < kLines) context.result.unfinished.push_back(std::move(line));
+      if (context.result.unfinished.size() < kLines)
+        context.result.unfinished.push_back(std::move(line));
 }
 
 }  // namespace
@@ -102,7 +109,8 @@ Result<void> run_ddp_job(RunContext& context) {
   RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(context.scenario));
   const models::DdpOptions options = ddp_options(spec);
   const models::KernelModel kernels(context.bound.parameters.gpu, options.compute);
-  RAILYARD_ASSIGN(models::DdpProgram program, models::build_ddp_program(network, options, kernels, context.trace));
+  RAILYARD_ASSIGN(models::DdpProgram program,
+                  models::build_ddp_program(network, options, kernels, context.trace));
   Communication& communication = *communications_of(context.bound, std::string(kWorld)).front();
   const std::unique_ptr<sim::CollectiveRunner> runner = make_runner(context, communication);
   RAILYARD_TRY(plan_iterations(context, network, options, *runner, program));
@@ -113,14 +121,16 @@ Result<void> run_ddp_job(RunContext& context) {
   account(*runner, context);
   report_unfinished(context, *runner, job);
   context.result.stream_names = {"compute", "communication"};
-  const bool done = std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
+  const bool done =
+      std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
   if (!done) return {};
 
   DdpResult result = report_steps({program, job.ranks, *runner, context.trace});
   result.model = network.name();
   result.model_parameters = models::parameter_count(network);
   const double seconds = sim::to_seconds(result.step_time);
-  const auto samples = static_cast<double>(spec.batch_per_gpu) * static_cast<double>(runner->group().size());
+  const auto samples =
+      static_cast<double>(spec.batch_per_gpu) * static_cast<double>(runner->group().size());
   result.samples_per_second = seconds > 0 ? samples / seconds : 0;
   context.result.ddp = std::move(result);
   return {};

@@ -37,7 +37,8 @@ struct RunContext {
 // Whether collectives may be replayed: one communicator, and nothing else on the network.
 bool may_replay(const RunContext& context);
 
-std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context, Communication& communication);
+std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
+                                                   Communication& communication);
 
 // Runs the event queue to its end within the limits; `finished` adds nothing to it.
 sim::EventQueue::Outcome run_queue(RunContext& context);

@@ -1,5 +1,6 @@
-// Raw transfers between ranks: each is one flow from GPU to GPU, through the NICs nearest to both where
-// they do not share a node or NVLink domain. It ends one route latency after its last byte was sent.
+// Raw transfers between ranks: each is one flow from GPU to GPU, through the NICs nearest to both
+// where they do not share a node or NVLink domain. It ends one route latency after its last byte
+// was sent.
 #include <algorithm>
 
 #include "algorithms/places.h"
@@ -13,11 +14,13 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
   explicit Transfers(RunContext& context) : context_(&context) {}
 
   Result<void> add(const std::vector<Flow>& flows) {
-    RAILYARD_ASSIGN(const algorithms::Places places, algorithms::find_places(context_->bound.topology, context_->bound.world));
+    RAILYARD_ASSIGN(const algorithms::Places places,
+                    algorithms::find_places(context_->bound.topology, context_->bound.world));
     for (const Flow& flow : flows) {
       if (flow.from >= context_->bound.world.size() || flow.to >= context_->bound.world.size())
-        return sim::bad_input("traffic names rank " + std::to_string(std::max(flow.from, flow.to)) + ", but there are " +
-                              std::to_string(context_->bound.world.size()) + " ranks");
+        return sim::bad_input("traffic names rank " + std::to_string(std::max(flow.from, flow.to)) +
+                              ", but there are " + std::to_string(context_->bound.world.size()) +
+                              " ranks");
       RAILYARD_ASSIGN(const sim::Route route, route_of(flow, places));
       std::vector<sim::ResourceUse> uses;
       sim::Duration latency{};
@@ -27,7 +30,8 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
         latency += context_->bound.parameters.link(each.link_class).latency + each.extra_latency;
       }
       const auto tag = static_cast<std::uint32_t>(flows_.size());
-      ids_.push_back(context_->simulation.network().add_flow({.uses = uses, .listener = this, .tag = tag}));
+      ids_.push_back(
+          context_->simulation.network().add_flow({.uses = uses, .listener = this, .tag = tag}));
       latency_.push_back(latency);
       flows_.push_back({flow.from, flow.to, flow.size, flow.start, sim::Duration::max()});
       context_->simulation.queue().schedule(sim::Time(flow.start), *this, 0, tag);
@@ -47,7 +51,8 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
       const auto who = std::uint64_t{flow.from} << 32 | flow.to;
       context_->trace.add_digest(who ^ sim::mix_hash(static_cast<std::uint64_t>(flow.end.count())));
       context_->result.messages += 1;
-      if (flow.end < sim::Duration::max()) context_->result.duration = std::max(context_->result.duration, flow.end);
+      if (flow.end < sim::Duration::max())
+        context_->result.duration = std::max(context_->result.duration, flow.end);
     }
     context_->result.flows = std::move(flows_);
   }
@@ -58,7 +63,8 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
     std::vector<sim::DeviceId> way{world[flow.from].gpu};
     const std::uint32_t from_place = places.place_of[flow.from];
     const std::uint32_t to_place = places.place_of[flow.to];
-    const bool nics = !places.nearest_rails[flow.from].empty() && !places.nearest_rails[flow.to].empty();
+    const bool nics =
+        !places.nearest_rails[flow.from].empty() && !places.nearest_rails[flow.to].empty();
     if (from_place != to_place && nics) {
       way.push_back(places.places[from_place].nics[places.nearest_rails[flow.from].front()]);
       way.push_back(places.places[to_place].nics[places.nearest_rails[flow.to].front()]);
@@ -79,7 +85,8 @@ Result<std::unique_ptr<TrafficSource>> start_traffic(RunContext& context) {
   auto transfers = std::make_unique<Transfers>(context);
   if (!context.scenario.traffic.empty()) {
     RAILYARD_ASSIGN(const std::vector<Flow> flows,
-                    expand_traffic(context.scenario.traffic, static_cast<std::uint32_t>(context.bound.world.size()),
+                    expand_traffic(context.scenario.traffic,
+                                   static_cast<std::uint32_t>(context.bound.world.size()),
                                    context.scenario.seed));
     RAILYARD_TRY(transfers->add(flows));
   }

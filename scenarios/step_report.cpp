@@ -14,10 +14,13 @@ struct Interval {
 };
 
 // Spans of one kind on rank 0 within [from, to], in time order.
-std::vector<Interval> intervals(const sim::Trace& trace, sim::SpanKind kind, std::uint32_t rank, const Interval& within) {
+std::vector<Interval> intervals(const sim::Trace& trace, sim::SpanKind kind, std::uint32_t rank,
+                                const Interval& within) {
   std::vector<Interval> found;
   for (const sim::Span& span : trace.spans()) {
-    if (span.kind != kind || span.rank != rank || span.end <= within.start || span.start >= within.end) continue;
+    if (span.kind != kind || span.rank != rank || span.end <= within.start ||
+        span.start >= within.end)
+      continue;
     found.push_back({std::max(span.start, within.start), std::min(span.end, within.end)});
   }
   std::ranges::sort(found, {}, &Interval::start);
@@ -46,7 +49,8 @@ Duration uncovered(const Interval& inner, const std::vector<Interval>& cover) {
   Duration left = inner.end - inner.start;
   auto first = std::ranges::lower_bound(cover, inner.start, {}, &Interval::end);
   for (; first != cover.end() && first->start < inner.end; ++first)
-    left -= std::max(Duration{}, std::min(first->end, inner.end) - std::max(first->start, inner.start));
+    left -=
+        std::max(Duration{}, std::min(first->end, inner.end) - std::max(first->start, inner.start));
   return left;
 }
 
@@ -59,7 +63,9 @@ Time last_end(const StepReportInput& input, std::size_t iteration) {
   return last;
 }
 
-Time mark_of(const models::DdpRank& rank, sim::GpuEventId event) { return rank.host->gpu().fire_time(event); }
+Time mark_of(const models::DdpRank& rank, sim::GpuEventId event) {
+  return rank.host->gpu().fire_time(event);
+}
 
 double busbw(const sim::Schedule& schedule, Duration time) {
   const double seconds = sim::to_seconds(time);
@@ -68,8 +74,10 @@ double busbw(const sim::Schedule& schedule, Duration time) {
          sim::bus_bandwidth_factor(schedule.call.collective, schedule.ranks);
 }
 
-BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::size_t bucket, Time origin) {
-  const models::BucketList& buckets = input.program.plan.of_iteration(static_cast<std::int64_t>(iteration));
+BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::size_t bucket,
+                     Time origin) {
+  const models::BucketList& buckets =
+      input.program.plan.of_iteration(static_cast<std::int64_t>(iteration));
   const models::DdpCollectives& calls = input.program.iterations[iteration - 1];
   const sim::Schedule& schedule = input.runner.schedule(calls.buckets[bucket]);
   const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
@@ -78,7 +86,8 @@ BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::s
   row.size = buckets[bucket].size;
   row.parameters = buckets[bucket].parameters.size();
   Time ready{};
-  for (const auto& rank : input.ranks) ready = std::max(ready, mark_of(*rank, rank->marks[iteration - 1].bucket_ready[bucket]));
+  for (const auto& rank : input.ranks)
+    ready = std::max(ready, mark_of(*rank, rank->marks[iteration - 1].bucket_ready[bucket]));
   row.ready = ready - origin;
   row.start = *std::ranges::min_element(record.enter) - origin;
   row.end = record.done - origin;
@@ -90,10 +99,13 @@ BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::s
   return row;
 }
 
-void find_exposed(const StepReportInput& input, std::size_t iteration, const Interval& step, DdpResult& result) {
+void find_exposed(const StepReportInput& input, std::size_t iteration, const Interval& step,
+                  DdpResult& result) {
   const std::uint32_t rank = input.runner.group().front().rank.value();
-  const std::vector<Interval> kernels = merged(intervals(input.trace, sim::SpanKind::kernel, rank, step));
-  const std::vector<Interval> collectives = intervals(input.trace, sim::SpanKind::collective, rank, step);
+  const std::vector<Interval> kernels =
+      merged(intervals(input.trace, sim::SpanKind::kernel, rank, step));
+  const std::vector<Interval> collectives =
+      intervals(input.trace, sim::SpanKind::collective, rank, step);
   result.compute = total(kernels);
   result.communication = total(merged(collectives));
   for (const Interval& each : merged(collectives)) result.exposed += uncovered(each, kernels);
@@ -102,16 +114,21 @@ void find_exposed(const StepReportInput& input, std::size_t iteration, const Int
     const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + b];
     const Interval call{record.enter.front(), record.end.front()};
     result.buckets[b].exposed = uncovered(call, kernels);
-    const bool largest = result.exposing_bucket < 0 ||
-                         result.buckets[b].exposed > result.buckets[static_cast<std::size_t>(result.exposing_bucket)].exposed;
-    if (result.buckets[b].exposed.count() > 0 && largest) result.exposing_bucket = static_cast<std::int32_t>(b);
+    const bool largest =
+        result.exposing_bucket < 0 ||
+        result.buckets[b].exposed >
+            result.buckets[static_cast<std::size_t>(result.exposing_bucket)].exposed;
+    if (result.buckets[b].exposed.count() > 0 && largest)
+      result.exposing_bucket = static_cast<std::int32_t>(b);
   }
   std::vector<Interval> any = kernels;
   any.insert(any.end(), collectives.begin(), collectives.end());
   std::ranges::sort(any, {}, &Interval::start);
   const Duration idle = (step.end - step.start) - total(merged(any));
   const auto over_a_tenth = [&](Duration part) { return part * 10 > step.end - step.start; };
-  result.bound_by = over_a_tenth(result.exposed) ? "communication" : over_a_tenth(idle) ? "host launches" : "compute";
+  result.bound_by = over_a_tenth(result.exposed) ? "communication"
+                    : over_a_tenth(idle)         ? "host launches"
+                                                 : "compute";
 }
 
 }  // namespace
@@ -122,7 +139,8 @@ DdpResult report_steps(const StepReportInput& input) {
   for (std::size_t i = 1; i <= iterations; ++i) {
     result.iterations.push_back(last_end(input, i) - last_end(input, i - 1));
     std::vector<sim::Bytes> sizes;
-    for (const models::Bucket& bucket : input.program.plan.of_iteration(static_cast<std::int64_t>(i)))
+    for (const models::Bucket& bucket :
+         input.program.plan.of_iteration(static_cast<std::int64_t>(i)))
       sizes.push_back(bucket.size);
     result.bucket_bytes.push_back(std::move(sizes));
   }
@@ -142,9 +160,10 @@ DdpResult report_steps(const StepReportInput& input) {
     for (const sim::Kernel& kernel : kernels) sum += kernel.alone;
     return sum;
   };
-  result.compute_alone = alone(input.program.forward) + alone(input.program.copy_in) + alone(input.program.copy_out) +
-                         alone(input.program.optimizer);
-  for (const models::DdpProgram::BackwardStep& each : input.program.backward) result.compute_alone += alone(each.kernels);
+  result.compute_alone = alone(input.program.forward) + alone(input.program.copy_in) +
+                         alone(input.program.copy_out) + alone(input.program.optimizer);
+  for (const models::DdpProgram::BackwardStep& each : input.program.backward)
+    result.compute_alone += alone(each.kernels);
   if (!input.program.iterations.back().buffers.empty())
     result.compute_alone += alone(input.program.flatten_buffers) * 2;
   return result;

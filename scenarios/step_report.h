@@ -1,12 +1,13 @@
 // What a finished DDP job says about its steps.
 //
-//   step time      from the end of the previous iteration's optimizer to the end of this one's, the last
+//   step time      from the end of the previous iteration's optimizer to the end of this one's, the
+//   last
 //                  rank counting
 //   communication  rank 0's communication stream is in a collective
 //   exposed        it is, and no compute kernel of rank 0 runs
 //   a bucket's exposed part is the exposed time in which its collective was the running one
-// Bound by: communication if over 10 % of the step is exposed; else the host if for over 10 % neither
-// stream runs anything; else compute.
+// Bound by: communication if over 10 % of the step is exposed; else the host if for over 10 %
+// neither stream runs anything; else compute.
 #pragma once
 
 #include <memory>

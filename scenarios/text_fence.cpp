@@ -54,6 +54,8 @@ sim::Result<void> check_text(std::string_view text, const std::string& name) {
                                   static_cast<unsigned char>(c)));
     if (c == '\t' && indentation) return fail(at, "a tab in the indentation; use spaces");
     at += length;
+    if (at - line_start > kMaxLineBytes)
+      return fail(line_start, fmt::format("a line longer than {} MiB", kMaxLineBytes >> 20));
     if (c == '\n') {
       ++line;
       line_start = at;

@@ -17,8 +17,8 @@ class InternalError : public std::logic_error {
 
 }  // namespace railyard::sim
 
-#define RAILYARD_CHECK(condition, why)                                            \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::railyard::sim::check_failed(#condition, why, __FILE__, __LINE__);         \
+#define RAILYARD_CHECK(condition, why)                                    \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]]                                        \
+      ::railyard::sim::check_failed(#condition, why, __FILE__, __LINE__); \
   } while (false)

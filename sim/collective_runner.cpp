@@ -18,8 +18,8 @@ bool all_wait_for_all(const CollectiveCall& call) {
 
 }  // namespace
 
-// A simulation of this communicator alone, kept between calls: times only ever grow, and nothing in it
-// depends on when it runs.
+// A simulation of this communicator alone, kept between calls: times only ever grow, and nothing in
+// it depends on when it runs.
 struct CollectiveRunner::Sandbox : RunListener {
   Sandbox(const Topology& topology, const CostModel& costs) : simulation(topology, costs) {}
   void on_rank_done(std::uint32_t rank) override { end[rank] = simulation.now(); }
@@ -70,7 +70,8 @@ void CollectiveRunner::open_call(PlanId plan) {
   records_.push_back(std::move(record));
 }
 
-std::uint32_t CollectiveRunner::enter(std::uint32_t rank, PlanId plan, CollectiveListener& listener) {
+std::uint32_t CollectiveRunner::enter(std::uint32_t rank, PlanId plan,
+                                      CollectiveListener& listener) {
   const std::uint32_t index = next_call_[rank]++;
   if (index == records_.size()) open_call(plan);
   OpenCall& call = open_[index - current_];
@@ -90,8 +91,9 @@ std::uint32_t CollectiveRunner::enter(std::uint32_t rank, PlanId plan, Collectiv
 void CollectiveRunner::start_in_place(std::uint32_t rank) {
   Plan& plan = plans_[open_.front().plan.index()];
   if (!plan.in_place) {
-    plan.in_place = std::make_unique<Executor>(plan.schedule, plan.costs, simulation_->queue(), simulation_->network(),
-                                               Executor::Options{options_.credits, options_.observer});
+    plan.in_place = std::make_unique<Executor>(
+        plan.schedule, plan.costs, simulation_->queue(), simulation_->network(),
+        Executor::Options{options_.credits, options_.observer});
     plan.in_place->set_listener(this);
   } else if (plan.in_place->finished()) {
     plan.in_place->reset();
@@ -115,7 +117,8 @@ void CollectiveRunner::replay(Plan& plan) {
   if (!plan.outcome) plan.outcome = simulate_apart(record.plan);
   record.digest = plan.outcome->digest;
   record.messages = plan.outcome->messages;
-  for (const auto& [resource, size] : plan.outcome->carried) simulation_->network().add_carried(resource, size);
+  for (const auto& [resource, size] : plan.outcome->carried)
+    simulation_->network().add_carried(resource, size);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank)
     simulation_->queue().schedule(record.begin + plan.outcome->end[rank], *this, kRankLeaves, rank);
 }
@@ -126,9 +129,11 @@ CollectiveRunner::Outcome CollectiveRunner::simulate_apart(PlanId id) {
   Simulation& simulation = sandbox_->simulation;
   Network& network = simulation.network();
   std::vector<Bytes> before;
-  for (std::size_t r = 0; r < network.resource_count(); ++r) before.push_back(network.carried(ResourceId(r)));
+  for (std::size_t r = 0; r < network.resource_count(); ++r)
+    before.push_back(network.carried(ResourceId(r)));
   const Time origin = simulation.now();
-  Executor executor(plan.schedule, plan.costs, simulation.queue(), network, Executor::Options{options_.credits, nullptr});
+  Executor executor(plan.schedule, plan.costs, simulation.queue(), network,
+                    Executor::Options{options_.credits, nullptr});
   executor.set_listener(sandbox_.get());
   sandbox_->end.assign(group_.size(), Time{});
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) executor.start_rank(rank);
@@ -144,7 +149,9 @@ CollectiveRunner::Outcome CollectiveRunner::simulate_apart(PlanId id) {
   return outcome;
 }
 
-void CollectiveRunner::on_event(std::uint32_t, std::uint32_t rank) { leave(rank, simulation_->now()); }
+void CollectiveRunner::on_event(std::uint32_t, std::uint32_t rank) {
+  leave(rank, simulation_->now());
+}
 
 void CollectiveRunner::on_rank_done(std::uint32_t rank) { leave(rank, simulation_->now()); }
 
@@ -201,7 +208,8 @@ std::vector<std::string> CollectiveRunner::waiting(std::size_t limit) const {
       lines.push_back(fmt::format("call {} ({}): rank {} never entered", current_,
                                   to_text(plan.call.collective), group_[rank].rank.value()));
   if (plan.in_place && lines.size() < limit)
-    for (std::string& line : plan.in_place->waiting_lanes(limit - lines.size())) lines.push_back(std::move(line));
+    for (std::string& line : plan.in_place->waiting_lanes(limit - lines.size()))
+      lines.push_back(std::move(line));
   return lines;
 }
 

@@ -1,19 +1,21 @@
-// CollectiveRunner: the collectives of one communicator in a run. Every rank enters the calls in the
-// same order, each when its stream reaches it.
+// CollectiveRunner: the collectives of one communicator in a run. Every rank enters the calls in
+// the same order, each when its stream reaches it.
 //
 // When a call goes on the wire:
-//   * AllReduce, AllGather, ReduceScatter, AllToAll: no rank can end before all have entered, so the
+//   * AllReduce, AllGather, ReduceScatter, AllToAll: no rank can end before all have entered, so
+//   the
 //     transfer starts when the LAST rank has entered (and the previous call of the communicator is
-//     over). What early ranks could push into their FIFOs before that - at most 8 steps - is left out;
-//     a rank's own duration still counts from its own entry.
+//     over). What early ranks could push into their FIFOs before that - at most 8 steps - is left
+//     out; a rank's own duration still counts from its own entry.
 //   * Broadcast, Reduce and empty messages: every rank starts as it enters.
-//   * One call of a communicator is on the wire at a time. (NCCL's channels are FIFOs that consecutive
+//   * One call of a communicator is on the wire at a time. (NCCL's channels are FIFOs that
+//   consecutive
 //     calls share; measured, ranks leave a collective within microseconds of each other.)
 //
-// Exact replay. A call that meets no other traffic and starts on all ranks at once depends on its plan
-// alone: integer times make it independent of when it runs. With `replay` it is simulated once, apart,
-// and its outcome (ends, digest, bytes per link) used again. It is for runs in which this communicator
-// is the only source of traffic. Both ways give the same trace hash.
+// Exact replay. A call that meets no other traffic and starts on all ranks at once depends on its
+// plan alone: integer times make it independent of when it runs. With `replay` it is simulated
+// once, apart, and its outcome (ends, digest, bytes per link) used again. It is for runs in which
+// this communicator is the only source of traffic. Both ways give the same trace hash.
 #pragma once
 
 #include <cstdint>
@@ -69,15 +71,20 @@ class CollectiveRunner final : public EventHandler, public RunListener {
 
   // Builds (or finds) the schedule and costs of a call, so that bad calls fail before the run.
   Result<PlanId> plan(const CollectiveCall& call);
-  [[nodiscard]] const Schedule& schedule(PlanId plan) const { return *plans_[plan.index()].schedule; }
+  [[nodiscard]] const Schedule& schedule(PlanId plan) const {
+    return *plans_[plan.index()].schedule;
+  }
   [[nodiscard]] Slowdown slowdown(PlanId plan) const { return plans_[plan.index()].slowdown; }
 
-  // The rank's stream reaches its next call now. Calls are numbered 0, 1, 2, ... per rank; all ranks
-  // must make the same calls in the same order. `listener` hears when the rank leaves this call.
+  // The rank's stream reaches its next call now. Calls are numbered 0, 1, 2, ... per rank; all
+  // ranks must make the same calls in the same order. `listener` hears when the rank leaves this
+  // call.
   std::uint32_t enter(std::uint32_t group_rank, PlanId plan, CollectiveListener& listener);
 
   // The number of the rank's next call.
-  [[nodiscard]] std::uint32_t next_call(std::uint32_t group_rank) const { return next_call_[group_rank]; }
+  [[nodiscard]] std::uint32_t next_call(std::uint32_t group_rank) const {
+    return next_call_[group_rank];
+  }
 
   [[nodiscard]] const Group& group() const { return group_; }
   [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }

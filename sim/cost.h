@@ -1,5 +1,5 @@
-// CostModel: what moving a slice costs, between two lanes and within one. models/ implements it from
-// Parameters and Topology; both engines read it, so they cannot disagree about costs.
+// CostModel: what moving a slice costs, between two lanes and within one. models/ implements it
+// from Parameters and Topology; both engines read it, so they cannot disagree about costs.
 #pragma once
 
 #include "sim/collective.h"
@@ -16,18 +16,22 @@ namespace railyard::sim {
 //   staged:  lane [op_overhead + bytes / cap] -> send_service on the sender's proxy (serial)
 //            -> flow over `route` -> `latency` -> recv_service on the receiver's proxy -> receiver
 //
-// The lane is busy up to the first arrow's end; the rest runs behind it. A slot is free again
-// `credit_latency` after the receiver consumed the slice.
+// The lane is busy up to the first arrow's end; the rest runs behind it.
+// Slots: on a direct connection a slot is free again `credit_latency` after the receiver consumed
+// the slice. A staged connection has a FIFO on each side, as NCCL's network transport has: the
+// sender's slot is free `completion` after its flow ended, and a flow starts only when the receiver
+// has room (clear to send): `credit_latency` after the slice FIFO-depth earlier was consumed.
 struct ConnectionCost {
   Route route{};
-  Bandwidth cap{};                      // wire rate that the sending lane can feed; 0 = no limit
-  std::int64_t wire_numerator = 1;    // wire bytes = ceil(payload * numerator / denominator)
+  Bandwidth cap{};                  // wire rate that the sending lane can feed; 0 = no limit
+  std::int64_t wire_numerator = 1;  // wire bytes = ceil(payload * numerator / denominator)
   std::int64_t wire_denominator = 1;
   Duration latency{};
   Duration credit_latency{};
   bool staged = false;
   Duration send_service{};
   Duration recv_service{};
+  Duration completion{};  // staged: from the end of the flow until the sender's slot is free
   // Cut-through (LL, LL128 within the node): the receiver may start `latency` + one grain after the
   // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
   // forward.
@@ -36,7 +40,7 @@ struct ConnectionCost {
 
 struct LaneCost {
   Duration op_overhead{};  // per slice
-  Bandwidth local_rate{};    // of operations without a send; 0 = no limit
+  Bandwidth local_rate{};  // of operations without a send; 0 = no limit
 };
 
 // How much longer compute kernels of a GPU take while a collective runs on it (1 = not at all):

@@ -30,7 +30,9 @@ template <typename E>
 struct EnumTable;  // specialised beside each enum
 
 template <typename E>
-concept TabledEnum = requires { EnumTable<E>::entries; };
+concept TabledEnum = requires {
+  EnumTable<E>::entries;
+};
 
 template <TabledEnum E>
 constexpr std::string_view to_text(E value) {

@@ -58,7 +58,8 @@ void EventQueue::erase_from_table(std::int64_t time) {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = home(time);
   while (table_[hole].time != time || table_[hole].bucket == kVacant) hole = (hole + 1) & mask;
-  for (std::size_t next = (hole + 1) & mask; table_[next].bucket != kVacant; next = (next + 1) & mask) {
+  for (std::size_t next = (hole + 1) & mask; table_[next].bucket != kVacant;
+       next = (next + 1) & mask) {
     const std::size_t from_home = (next - home(table_[next].time)) & mask;
     if (from_home >= ((next - hole) & mask)) {
       table_[hole] = table_[next];

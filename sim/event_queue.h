@@ -1,9 +1,9 @@
 // The clock and the event queue of one run. Events are ordered by (time, sequence of scheduling):
 // equal times run in the order in which they were scheduled, always, on every compiler.
 //
-// Collective traffic is highly synchronous (a thousand ranks finish a step at one instant), so events
-// are kept in one FIFO per distinct time, found by hashing; only distinct times enter the heap.
-// Cost: O(1) amortised per event of a shared instant, O(log distinct times) otherwise.
+// Collective traffic is highly synchronous (a thousand ranks finish a step at one instant), so
+// events are kept in one FIFO per distinct time, found by hashing; only distinct times enter the
+// heap. Cost: O(1) amortised per event of a shared instant, O(log distinct times) otherwise.
 //
 //   queue.schedule(now + 5us, handler, code, argument);
 //   queue.run();   // handler.on_event(code, argument) at that time
@@ -86,8 +86,8 @@ class EventQueue {
   std::uint64_t executed_ = 0;
   std::size_t cursor_ = 0;  // next event of the first instant, kept across run() calls
   Settler* settler_ = nullptr;
-  std::vector<Instant> heap_;                // binary min-heap by time (times are distinct)
-  std::vector<Instant> table_;               // open addressing: time -> bucket
+  std::vector<Instant> heap_;   // binary min-heap by time (times are distinct)
+  std::vector<Instant> table_;  // open addressing: time -> bucket
   std::size_t table_used_ = 0;
   std::vector<std::vector<Event>> buckets_;
   std::vector<std::uint32_t> free_buckets_;

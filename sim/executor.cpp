@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace railyard::sim {
 
@@ -11,11 +12,13 @@ void Executor::on_event(std::uint32_t code, std::uint32_t argument) {
     case try_lane_code: return try_lane(argument);
     case begin_legs_code: return begin_legs(argument);
     case local_leg_code: return leg_done(argument);
+    case settle_tails_code: return settle_tails(argument);
     case finish_slice_code: return finish_slice(argument);
     case end_lane_code: return end_lane(argument);
     case staged_leg_code: return leg_of_connection(argument);
     case post_code: return post(argument);
-    case served_code: return start_wire(argument);
+    case served_code: return served(argument);
+    case wire_code: return start_wire(argument);
     case landed_code: return landed(argument);
     default: RAILYARD_CHECK(false, "unknown event");
   }
@@ -159,8 +162,10 @@ bool Executor::slots_ready(std::uint32_t lane, std::int64_t& time) {
   for_send(lane, [&](std::uint32_t c) {
     ConnectionState& connection = connections_[c];
     if (!known || connection.issued < fifo_) return;
-    if (connection.consumed + fifo_ > connection.issued) {
-      time = std::max(time, credit_[slot(c, connection.issued)]);
+    const bool staged = costs_->connections[c].staged;
+    if ((staged ? connection.wired : connection.consumed) + fifo_ > connection.issued) {
+      const std::size_t freed = slot(c, connection.issued - fifo_);
+      time = std::max(time, staged ? completed_[freed] : credit_[freed]);
     } else {
       connection.sender_waits = true;
       lanes_[lane].waits_on = c;
@@ -189,6 +194,7 @@ bool Executor::ready(std::uint32_t lane) {
 
 void Executor::begin(std::uint32_t lane) {
   lanes_[lane].phase = Phase::busy;
+  lanes_[lane].slice_end = 0;
   for_send(lane, [&](std::uint32_t c) {
     const std::size_t index = slot(c, connections_[c].issued++);
     issue_[index] = now();
@@ -210,7 +216,8 @@ void Executor::begin_legs(std::uint32_t lane) {
   for_send(lane, [&](std::uint32_t c) {
     const ConnectionCost& cost = costs_->connections[c];
     ++state.pending;
-    if (cost.staged) return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
+    if (cost.staged)
+      return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
     if (cost.grain.raw() > 0) announce_head(c);
     network_->start(connections_[c].flow, bytes(wire(c, state.slice_bytes)));
   });
@@ -223,44 +230,61 @@ void Executor::begin_legs(std::uint32_t lane) {
 
 void Executor::leg_done(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
-  if (--state.pending > 0) return;
+  --state.pending;
   if (state.cut_through) return settle_tails(lane);
-  finish_slice(lane);
+  if (state.pending == 0) finish_slice(lane);
 }
 
-// A slice that began on the heads of its inputs ends no earlier than their tails plus one grain.
-void Executor::settle_tails(std::uint32_t lane) {
-  LaneState& state = lanes_[lane];
+// Whether all inputs of the slice under way have arrived; if not, the lane hears of the first that
+// has not.
+bool Executor::tails_known(std::uint32_t lane) {
   bool known = true;
   for_recv(lane, [&](std::uint32_t c) {
     ConnectionState& connection = connections_[c];
     if (!known || connection.sent > connection.consumed) return;
     connection.receiver_waits = true;
-    state.waits_on = c;
+    lanes_[lane].waits_on = c;
     known = false;
   });
-  state.phase = known ? Phase::busy : Phase::wait_tail;
-  if (!known) return;
+  return known;
+}
 
-  std::int64_t end = now();
-  const auto held_until = [&](auto&& grain_time) {
-    std::int64_t held = 0;
-    for_recv(lane, [&](std::uint32_t c) {
-      const ConnectionCost& cost = costs_->connections[c];
-      if (cost.grain.raw() == 0 || cost.staged) return;
-      const std::int64_t grain = std::min(cost.grain.raw(), state.slice_bytes);
-      held = std::max(held, arrival_[slot(c, connections_[c].consumed)] + grain_time(grain));
-    });
-    return held;
-  };
-  if (!sends_now(lane))
-    end = std::max(end, held_until([&](std::int64_t grain) { return copy_time(grain, costs_->lanes[lane].local_rate); }));
+// When the last cut-through input and one more grain of it are through; `c` is the outgoing
+// connection, or kLocal for the copy into the output.
+std::int64_t Executor::held_until(std::uint32_t lane, std::uint32_t c) const {
+  std::int64_t held = 0;
+  for_recv(lane, [&](std::uint32_t input) {
+    const ConnectionCost& cost = costs_->connections[input];
+    if (cost.grain.raw() == 0 || cost.staged) return;
+    const std::int64_t grain = std::min(cost.grain.raw(), lanes_[lane].slice_bytes);
+    const std::int64_t time =
+        c == kLocal ? copy_time(grain, costs_->lanes[lane].local_rate) : leg_rate_time(c, grain);
+    held = std::max(held, arrival_[slot(input, connections_[input].consumed)] + time);
+  });
+  return held;
+}
+
+// A slice that began on the heads of its inputs ends no earlier than their tails plus one grain, on
+// each leg by itself.
+void Executor::settle_tails(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  if (state.phase != Phase::busy && state.phase != Phase::wait_tail) return;  // a late notice
+  if (!tails_known(lane)) {
+    if (state.pending == 0) state.phase = Phase::wait_tail;
+    return;
+  }
   for_send(lane, [&](std::uint32_t c) {
-    const std::int64_t held = held_until([&](std::int64_t grain) { return leg_rate_time(c, grain); });
-    const std::int64_t leg_end = std::max(arrival_[slot(c, connections_[c].issued - 1)], held);
-    end = std::max(end, leg_end);
+    ConnectionState& connection = connections_[c];
+    if (!std::exchange(connection.leg_ended, false)) return;
+    const std::int64_t leg_end =
+        std::max(arrival_[slot(c, connection.issued - 1)], held_until(lane, c));
+    state.slice_end = std::max(state.slice_end, leg_end);
     hand_over(c, leg_end);
   });
+  if (state.pending > 0) return;
+  state.phase = Phase::busy;
+  std::int64_t end = std::max(now(), state.slice_end);
+  if (!sends_now(lane)) end = std::max(end, held_until(lane, kLocal));
   if (end > now()) return at(end, finish_slice_code, lane);
   finish_slice(lane);
 }
@@ -292,7 +316,8 @@ std::vector<std::string> Executor::waiting_lanes(std::size_t limit) const {
     const LaneState& state = lanes_[l];
     if (state.phase == Phase::done) continue;
     const Lane& lane = schedule_->lanes[l];
-    std::string text = fmt::format("rank {} channel {} {}: ", lane.rank, lane.channel, to_text(lane.role));
+    std::string text =
+        fmt::format("rank {} channel {} {}: ", lane.rank, lane.channel, to_text(lane.role));
     if (state.phase == Phase::idle) {
       text += "not started";
     } else if (state.phase == Phase::wait_data || state.phase == Phase::wait_tail) {
@@ -300,7 +325,8 @@ std::vector<std::string> Executor::waiting_lanes(std::size_t limit) const {
       text += fmt::format("{} waits for data of rank {}", to_text(state.op->primitive), peer.rank);
     } else if (state.phase == Phase::wait_credit) {
       const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].to.index()];
-      text += fmt::format("{} waits for a free slot at rank {}", to_text(state.op->primitive), peer.rank);
+      text += fmt::format("{} waits for a free slot at rank {}", to_text(state.op->primitive),
+                          peer.rank);
     } else {
       text += fmt::format("{} under way", to_text(state.op->primitive));
     }

@@ -1,14 +1,16 @@
 // The executor: runs one schedule on the event queue and the network, lane by lane, slice by slice,
 // with FIFO credits. State is O(lanes + connections); the schedule itself is never changed.
 //
-// Per slice of an operation (see cost.h for the pipeline and longest_path.h for the same in formulas):
-//   wait for the incoming slices and the free slots -> op_overhead -> flows of the direct sends (their
-//   rates divided by the network), or a copy of known length -> credits back, data on -> next slice.
+// Per slice of an operation (see cost.h for the pipeline and longest_path.h for the same in
+// formulas):
+//   wait for the incoming slices and the free slots -> op_overhead -> flows of the direct sends
+//   (their rates divided by the network), or a copy of known length -> credits back, data on ->
+//   next slice.
 // Lanes wait for one thing at a time and are woken by events; nothing is polled.
 //
 // A run may be started again after it ended. Its digest is a sum over messages of a hash of
-// (connection, sequence, start, arrival) with times relative to the first start, so it depends neither
-// on the order of events within an instant nor on when the collective ran.
+// (connection, sequence, start, arrival) with times relative to the first start, so it depends
+// neither on the order of events within an instant nor on when the collective ran.
 #pragma once
 
 #include <cstdint>
@@ -72,16 +74,20 @@ class Executor final : public EventHandler, public FlowListener {
   void on_flow_done(std::uint32_t connection) override;
 
  private:
-  // Event codes; the argument is a lane (the first five) or a connection.
+  static constexpr std::uint32_t kLocal = 0xffffffff;  // the leg of an operation that sends nothing
+
+  // Event codes; the argument is a lane (the first six) or a connection.
   enum Code : std::uint32_t {
     try_lane_code,
     begin_legs_code,
     local_leg_code,
+    settle_tails_code,
     finish_slice_code,
     end_lane_code,
     staged_leg_code,
     post_code,
     served_code,
+    wire_code,
     landed_code
   };
   enum class Phase : std::uint8_t {
@@ -101,6 +107,7 @@ class Executor final : public EventHandler, public FlowListener {
     std::int64_t slice_bytes = 0;  // of the current slice
     std::int64_t chunk = 0;        // of this loop
     std::int64_t rest = 0;         // rotating layout: bytes of this loop
+    std::int64_t slice_end = 0;    // cut-through: latest end of a leg so far
     std::uint32_t op_index = 0;
     std::uint32_t iteration = 0;
     std::uint32_t block = 0;
@@ -134,6 +141,7 @@ class Executor final : public EventHandler, public FlowListener {
     bool receiver_waits = false;
     bool sender_waits = false;
     bool wire_busy = false;
+    bool leg_ended = false;  // cut-through: the leg has ended, its input's tail is awaited
   };
 
   // executor_build.cpp: state laid out once
@@ -152,6 +160,8 @@ class Executor final : public EventHandler, public FlowListener {
   void begin(std::uint32_t lane);
   void begin_legs(std::uint32_t lane);
   void leg_done(std::uint32_t lane);
+  bool tails_known(std::uint32_t lane);
+  [[nodiscard]] std::int64_t held_until(std::uint32_t lane, std::uint32_t connection) const;
   void settle_tails(std::uint32_t lane);
   void finish_slice(std::uint32_t lane);
   void end_lane(std::uint32_t lane);
@@ -164,7 +174,9 @@ class Executor final : public EventHandler, public FlowListener {
   void announce_head(std::uint32_t connection);
   void give_credit(std::uint32_t connection);
   void post(std::uint32_t connection);
+  void served(std::uint32_t connection);
   void start_wire(std::uint32_t connection);
+  void wake_sender(std::uint32_t connection, std::int64_t at);
   void wire_done(std::uint32_t connection);
   void landed(std::uint32_t connection);
   void report(std::uint32_t connection, std::uint32_t sequence);
@@ -172,28 +184,34 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] std::int64_t leg_rate_time(std::uint32_t connection, std::int64_t payload) const;
   [[nodiscard]] std::int64_t now() const { return queue_->now().time_since_epoch().count(); }
   [[nodiscard]] std::size_t slot(std::uint32_t connection, std::uint32_t sequence) const {
-    return std::size_t{connection} * fifo_ + sequence % fifo_;
+    return std::size_t{connection} * ring_ + sequence % ring_;
   }
   [[nodiscard]] std::int64_t wire(std::uint32_t connection, std::int64_t payload) const {
     return wire_bytes(costs_->connections[connection], bytes(payload)).raw();
   }
 
-  [[nodiscard]] bool receives_now(std::uint32_t lane) const { return receives(lanes_[lane].op->primitive); }
-  [[nodiscard]] bool sends_now(std::uint32_t lane) const { return sends(lanes_[lane].op->primitive); }
+  [[nodiscard]] bool receives_now(std::uint32_t lane) const {
+    return receives(lanes_[lane].op->primitive);
+  }
+  [[nodiscard]] bool sends_now(std::uint32_t lane) const {
+    return sends(lanes_[lane].op->primitive);
+  }
   // Calls visit(connection) for the connections that the lane's current operation uses.
   template <typename Visitor>
   void for_recv(std::uint32_t lane, Visitor&& visit) const {
     const Lane& l = schedule_->lanes[lane];
     if (!receives_now(lane)) return;
     for (std::uint32_t k = 0; k < l.recv_count; ++k)
-      if ((lanes_[lane].op->recv_slots >> k & 1U) != 0) visit(schedule_->slots[l.first_recv + k].value());
+      if ((lanes_[lane].op->recv_slots >> k & 1U) != 0)
+        visit(schedule_->slots[l.first_recv + k].value());
   }
   template <typename Visitor>
   void for_send(std::uint32_t lane, Visitor&& visit) const {
     const Lane& l = schedule_->lanes[lane];
     if (!sends_now(lane)) return;
     for (std::uint32_t k = 0; k < l.send_count; ++k)
-      if ((lanes_[lane].op->send_slots >> k & 1U) != 0) visit(schedule_->slots[l.first_send + k].value());
+      if ((lanes_[lane].op->send_slots >> k & 1U) != 0)
+        visit(schedule_->slots[l.first_send + k].value());
   }
 
   std::shared_ptr<const Schedule> schedule_;
@@ -203,22 +221,25 @@ class Executor final : public EventHandler, public FlowListener {
   RunListener* listener_ = nullptr;
   MessageObserver* observer_;
   bool credits_;
-  std::uint32_t fifo_ = 8;
+  std::uint32_t fifo_ = 8;   // slots of one FIFO
+  std::uint32_t ring_ = 16;  // slices a connection may have in flight: both FIFOs of a staged one
 
   std::vector<LaneState> lanes_;
   std::vector<ConnectionState> connections_;
-  // [connection][sequence mod fifo]:
-  std::vector<std::int64_t> arrival_;  // all of the slice is there (first: its leg's end at the sender)
-  std::vector<std::int64_t> head_;     // its first grain is there; only of cut-through connections
-  std::vector<std::int64_t> credit_;   // its slot is free again
-  std::vector<std::int64_t> issue_;    // start of the sender's operation
-  std::vector<std::int64_t> size_;     // payload
-  std::vector<Bandwidth> solo_;        // by connection: solo_rate()
+  // [connection][sequence mod ring]:
+  std::vector<std::int64_t>
+      arrival_;  // all of the slice is there (first: its leg's end at the sender)
+  std::vector<std::int64_t> head_;    // its first grain is there; only of cut-through connections
+  std::vector<std::int64_t> credit_;  // its slot at the receiver is free again
+  std::vector<std::int64_t> completed_;  // staged: its slot at the sender is free again
+  std::vector<std::int64_t> issue_;      // start of the sender's operation
+  std::vector<std::int64_t> size_;       // payload
+  std::vector<Bandwidth> solo_;          // by connection: solo_rate()
   std::vector<std::uint32_t> grouped_lanes_;
-  std::vector<LaneGroup> groups_;           // sorted by (rank, channel, batch)
-  std::vector<std::uint32_t> group_of_;     // by lane
-  std::vector<std::uint32_t> first_group_;  // by rank, one more at the end
-  std::vector<std::uint32_t> lanes_left_;   // by rank
+  std::vector<LaneGroup> groups_;              // sorted by (rank, channel, batch)
+  std::vector<std::uint32_t> group_of_;        // by lane
+  std::vector<std::uint32_t> first_group_;     // by rank, one more at the end
+  std::vector<std::uint32_t> lanes_left_;      // by rank
   std::vector<std::int64_t> send_proxy_free_;  // by rank
   std::vector<std::int64_t> recv_proxy_free_;  // by rank
   std::uint32_t ranks_left_ = 0;

@@ -5,9 +5,29 @@
 #include "sim/executor.h"
 
 namespace railyard::sim {
+namespace {
 
-Executor::Executor(std::shared_ptr<const Schedule> schedule, std::shared_ptr<const ScheduleCosts> costs,
-                   EventQueue& queue, Network& network, const Options& options)
+// Slices of the connection that carries most. Without credits a sender may run ahead by so many.
+std::uint32_t longest_connection(const Schedule& schedule) {
+  std::vector<std::int64_t> slices(schedule.connections.size(), 0);
+  const auto count_op = [&](const Lane& lane, const Op& op) {
+    const Work& work = schedule.works[lane.work];
+    const std::int64_t each = std::int64_t{op.repeat} * work.slices_per_chunk * loop_count(work);
+    for (std::uint32_t k = 0; k < lane.send_count; ++k)
+      if ((op.send_slots >> k & 1U) != 0)
+        slices[schedule.slots[lane.first_send + k].index()] += each;
+  };
+  for (const Lane& lane : schedule.lanes)
+    for (const Op& op : schedule.programs[lane.program.index()])
+      if (sends(op.primitive)) count_op(lane, op);
+  return slices.empty() ? 0 : static_cast<std::uint32_t>(*std::ranges::max_element(slices));
+}
+
+}  // namespace
+
+Executor::Executor(std::shared_ptr<const Schedule> schedule,
+                   std::shared_ptr<const ScheduleCosts> costs, EventQueue& queue, Network& network,
+                   const Options& options)
     : schedule_(std::move(schedule)),
       costs_(std::move(costs)),
       queue_(&queue),
@@ -36,25 +56,11 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule, std::shared_ptr<con
                                              .listener = this,
                                              .tag = static_cast<std::uint32_t>(c)});
   }
-  // Without credits a sender may run ahead without bound; the rings then hold what can be in flight:
-  // all slices of the connection.
-  if (!credits_) {
-    std::vector<std::int64_t> slices(count, 0);
-    for (const Lane& lane : schedule_->lanes) {
-      const Work& work = schedule_->works[lane.work];
-      for (const Op& op : schedule_->programs[lane.program.index()])
-        for (std::uint32_t k = 0; k < lane.send_count && sends(op.primitive); ++k)
-          if ((op.send_slots >> k & 1U) != 0)
-            slices[schedule_->slots[lane.first_send + k].index()] +=
-                std::int64_t{op.repeat} * work.slices_per_chunk * loop_count(work);
-    }
-    for (const std::int64_t each : slices) fifo_ = std::max(fifo_, static_cast<std::uint32_t>(each));
-  }
-  arrival_.resize(count * fifo_);
-  head_.resize(count * fifo_);
-  credit_.resize(count * fifo_);
-  issue_.resize(count * fifo_);
-  size_.resize(count * fifo_);
+  if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));
+  ring_ = 2 * fifo_;
+  for (std::vector<std::int64_t>* each :
+       {&arrival_, &head_, &credit_, &completed_, &issue_, &size_})
+    each->resize(count * ring_);
   lanes_.resize(schedule_->lanes.size());
   send_proxy_free_.assign(schedule_->ranks, 0);
   recv_proxy_free_.assign(schedule_->ranks, 0);
@@ -65,10 +71,13 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule, std::shared_ptr<con
 
 void Executor::group_lanes() {
   const std::vector<Lane>& lanes = schedule_->lanes;
-  const auto key = [&](std::uint32_t l) { return std::tuple(lanes[l].rank, lanes[l].channel, lanes[l].batch); };
+  const auto key = [&](std::uint32_t l) {
+    return std::tuple(lanes[l].rank, lanes[l].channel, lanes[l].batch);
+  };
   grouped_lanes_.resize(lanes.size());
   for (std::size_t l = 0; l < lanes.size(); ++l) grouped_lanes_[l] = static_cast<std::uint32_t>(l);
-  std::ranges::stable_sort(grouped_lanes_, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  std::ranges::stable_sort(grouped_lanes_,
+                           [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
 
   group_of_.resize(lanes.size());
   first_group_.assign(schedule_->ranks + 1, 0);

@@ -2,18 +2,9 @@
 #include <algorithm>
 
 #include "sim/executor.h"
+#include "sim/trace.h"
 
 namespace railyard::sim {
-namespace {
-
-// A well-mixed 64-bit hash (splitmix64's finaliser).
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 // Time of `payload` on a connection's leg when nothing is shared.
 std::int64_t Executor::leg_rate_time(std::uint32_t c, std::int64_t payload) const {
@@ -29,10 +20,12 @@ void Executor::on_flow_done(std::uint32_t c) {
 // The leg of the sender's operation on this connection has ended.
 void Executor::leg_of_connection(std::uint32_t c) {
   const std::uint32_t lane = schedule_->connections[c].from.value();
-  if (lanes_[lane].cut_through)
-    arrival_[slot(c, connections_[c].issued - 1)] = now();  // handed over when the input's tail is known
-  else
+  if (lanes_[lane].cut_through) {  // handed over when the inputs' tails are known
+    arrival_[slot(c, connections_[c].issued - 1)] = now();
+    connections_[c].leg_ended = true;
+  } else {
     hand_over(c, now());
+  }
   leg_done(lane);
 }
 
@@ -53,7 +46,8 @@ void Executor::deliver(std::uint32_t c, std::int64_t arrival) {
   connection.receiver_waits = false;
   const std::uint32_t receiver = schedule_->connections[c].to.value();
   LaneState& state = lanes_[receiver];
-  if (state.phase == Phase::wait_tail) return settle_tails(receiver);
+  if (state.phase == Phase::wait_tail || state.phase == Phase::busy)
+    return at(now(), settle_tails_code, receiver);  // by event: a pipeline would recurse
   state.phase = Phase::wait_time;
   at(arrival, try_lane_code, receiver);
 }
@@ -72,41 +66,65 @@ void Executor::announce_head(std::uint32_t c) {
   at(head, try_lane_code, receiver);
 }
 
-void Executor::give_credit(std::uint32_t c) {
+void Executor::wake_sender(std::uint32_t c, std::int64_t time) {
   ConnectionState& connection = connections_[c];
-  const std::int64_t free = now() + costs_->connections[c].credit_latency.count();
-  credit_[slot(c, connection.consumed++)] = free;
   if (!connection.sender_waits) return;
   connection.sender_waits = false;
   const std::uint32_t sender = schedule_->connections[c].from.value();
   lanes_[sender].phase = Phase::wait_time;
-  at(free, try_lane_code, sender);
+  at(time, try_lane_code, sender);
 }
 
-// Staged: the slice lies in the FIFO; the sender's proxy serves its connections in order of arrival.
+// The receiver has consumed a slice: its slot is free, or clear to send, once the sender knows.
+void Executor::give_credit(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  const ConnectionCost& cost = costs_->connections[c];
+  const std::int64_t free = now() + cost.credit_latency.count();
+  credit_[slot(c, connection.consumed++)] = free;
+  if (!cost.staged) return wake_sender(c, free);
+  const bool awaited =
+      connection.served > connection.wired && connection.consumed + fifo_ == connection.wired + 1;
+  if (awaited && !connection.wire_busy) at(free, wire_code, c);
+}
+
+// Staged: the slice lies in the FIFO; the sender's proxy serves its connections in order of
+// arrival.
 void Executor::post(std::uint32_t c) {
   ++connections_[c].posted;
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].from.index()].rank;
   std::int64_t& free = send_proxy_free_[rank];
   free = std::max(free, now()) + costs_->connections[c].send_service.count();
   if (free > now()) return at(free, served_code, c);
+  served(c);
+}
+
+void Executor::served(std::uint32_t c) {
+  ++connections_[c].served;
   start_wire(c);
 }
 
+// One flow of a connection at a time, when the proxy has served it and the receiver has room.
 void Executor::start_wire(std::uint32_t c) {
   ConnectionState& connection = connections_[c];
-  ++connection.served;
-  if (connection.wire_busy) return;  // wire_done() goes on with it
+  const std::uint32_t next = connection.wired;
+  if (connection.wire_busy || connection.served <= next) return;
+  if (credits_ && next >= fifo_) {
+    if (connection.consumed + fifo_ <= next) return;  // give_credit() goes on with it
+    const std::int64_t cleared = credit_[slot(c, next - fifo_)];
+    if (cleared > now()) return at(cleared, wire_code, c);
+  }
   connection.wire_busy = true;
-  network_->start(connection.flow, bytes(wire(c, size_[slot(c, connection.wired)])));
+  network_->start(connection.flow, bytes(wire(c, size_[slot(c, next)])));
 }
 
 void Executor::wire_done(std::uint32_t c) {
   ConnectionState& connection = connections_[c];
-  ++connection.wired;
-  connection.wire_busy = connection.served > connection.wired;
-  if (connection.wire_busy) network_->start(connection.flow, bytes(wire(c, size_[slot(c, connection.wired)])));
   const ConnectionCost& cost = costs_->connections[c];
+  const std::int64_t completed = now() + cost.completion.count();
+  completed_[slot(c, connection.wired++)] = completed;
+  connection.wire_busy = false;
+  start_wire(c);
+  wake_sender(c, completed);
   if (cost.recv_service.count() == 0) return deliver(c, now() + cost.latency.count());
   if (cost.latency.count() == 0) return landed(c);
   at(now() + cost.latency.count(), landed_code, c);
@@ -122,14 +140,16 @@ void Executor::landed(std::uint32_t c) {
 
 void Executor::report(std::uint32_t c, std::uint32_t sequence) {
   const std::size_t index = slot(c, sequence);
-  const std::uint64_t multiplicity = schedule_->lanes[schedule_->connections[c].from.index()].multiplicity;
+  const std::uint64_t multiplicity =
+      schedule_->lanes[schedule_->connections[c].from.index()].multiplicity;
   const auto start = static_cast<std::uint64_t>(issue_[index] - origin_);
   const auto end = static_cast<std::uint64_t>(arrival_[index] - origin_);
-  digest_ += mix((std::uint64_t{c} << 32 | sequence) ^ mix(start ^ mix(end)));
+  digest_ += mix_hash((std::uint64_t{c} << 32 | sequence) ^ mix_hash(start ^ mix_hash(end)));
   messages_ += static_cast<std::int64_t>(multiplicity);
   if (observer_ == nullptr) return;
-  observer_->on_message(*schedule_, {ConnectionId(c), sequence, bytes(size_[index]),
-                                     Time(Duration(issue_[index])), Time(Duration(arrival_[index]))});
+  observer_->on_message(
+      *schedule_, {ConnectionId(c), sequence, bytes(size_[index]), Time(Duration(issue_[index])),
+                   Time(Duration(arrival_[index]))});
 }
 
 }  // namespace railyard::sim

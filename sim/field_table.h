@@ -1,9 +1,10 @@
-// One field table per parameter struct: the YAML reader, the writer, --set and the documentation all
-// walk the same list, so a parameter is added in one place.
+// One field table per parameter struct: the YAML reader, the writer, --set and the documentation
+// all walk the same list, so a parameter is added in one place.
 //
 //   template <> struct FieldTable<LinkParameters> {
 //     static constexpr auto fields = std::tuple{
-//         Field{"efficiency", &LinkParameters::efficiency, "achievable share of the line rate"}, ...};
+//         Field{"efficiency", &LinkParameters::efficiency, "achievable share of the line rate"},
+//         ...};
 //   };
 //   for_each_field<LinkParameters>([](const auto& field) { ... params.*field.member ... });
 #pragma once

@@ -30,12 +30,19 @@ void Gpu::append(StreamId stream, Item item) {
 }
 
 void Gpu::launch(StreamId stream, const Kernel& kernel) {
-  append(stream, {.kind = ItemKind::kernel, .bound = kernel.bound, .name = kernel.name, .alone = kernel.alone});
+  append(stream, {.kind = ItemKind::kernel,
+                  .bound = kernel.bound,
+                  .name = kernel.name,
+                  .alone = kernel.alone});
 }
 
 void Gpu::launch_collective(StreamId stream, CollectiveRunner& runner, std::uint32_t group_rank,
                             PlanId plan, std::uint32_t name) {
-  append(stream, {.kind = ItemKind::collective, .name = name, .group_rank = group_rank, .runner = &runner, .plan = plan});
+  append(stream, {.kind = ItemKind::collective,
+                  .name = name,
+                  .group_rank = group_rank,
+                  .runner = &runner,
+                  .plan = plan});
 }
 
 GpuEventId Gpu::record(StreamId stream) {
@@ -45,7 +52,9 @@ GpuEventId Gpu::record(StreamId stream) {
   return event;
 }
 
-void Gpu::wait(StreamId stream, GpuEventId event) { append(stream, {.kind = ItemKind::wait, .event = event}); }
+void Gpu::wait(StreamId stream, GpuEventId event) {
+  append(stream, {.kind = ItemKind::wait, .event = event});
+}
 
 void Gpu::notify(GpuEventId id, EventHandler& handler, std::uint32_t code, std::uint32_t argument) {
   GpuEvent& event = events_[id.index()];
@@ -105,7 +114,8 @@ void Gpu::go_on(std::uint32_t id) {
   Stream& stream = streams_[id];
   const Item& item = stream.items.front();
   const Time after_previous = stream.free + (stream.after_kernel ? timing_.kernel_gap : Duration{});
-  const Time start = std::max({queue_->now(), item.launched + timing_.launch_latency, after_previous});
+  const Time start =
+      std::max({queue_->now(), item.launched + timing_.launch_latency, after_previous});
   stream.running = true;
   if (start > queue_->now()) return queue_->schedule(start, *this, kStartItem, id);
   start_item(id);
@@ -147,7 +157,8 @@ void Gpu::end_kernel(std::uint32_t id) {
   stream.after_kernel = true;
   stream.busy += queue_->now() - stream.started;
   stream.alone += item.alone;
-  trace_->add({rank_, item.name, static_cast<std::uint16_t>(id), SpanKind::kernel, stream.started, queue_->now()});
+  trace_->add({rank_, item.name, static_cast<std::uint16_t>(id), SpanKind::kernel, stream.started,
+               queue_->now()});
   go_on(id);
 }
 
@@ -172,7 +183,8 @@ void Gpu::on_collective_done(const CollectiveRunner& runner, std::uint32_t, std:
   stream.running = false;
   stream.free = queue_->now();
   stream.after_kernel = false;
-  trace_->add({rank_, item.name, static_cast<std::uint16_t>(id), SpanKind::collective, stream.started, queue_->now()});
+  trace_->add({rank_, item.name, static_cast<std::uint16_t>(id), SpanKind::collective,
+               stream.started, queue_->now()});
   go_on(id);
 }
 
@@ -181,7 +193,8 @@ void Gpu::change_speed() {
   const auto at_old_speed = [this](Stream& stream) {
     const double factor = speed(stream.items.front().bound);
     const auto elapsed = static_cast<double>((queue_->now() - stream.since).count());
-    stream.left = std::max(Duration{}, stream.left - Duration(static_cast<std::int64_t>(elapsed / factor)));
+    stream.left =
+        std::max(Duration{}, stream.left - Duration(static_cast<std::int64_t>(elapsed / factor)));
     stream.since = queue_->now();
   };
   std::vector<std::uint32_t> kernels;

@@ -3,8 +3,9 @@
 //
 // A stream starts its next item when the previous one has ended. A kernel starts no earlier than
 // `launch_latency` after the host launched it, and `kernel_gap` after the kernel before it. While
-// collectives run on this GPU its compute kernels go on slower (Slowdown, per kernel bound); what is left
-// of a kernel is kept as the time it would take alone, so a change of speed needs no history.
+// collectives run on this GPU its compute kernels go on slower (Slowdown, per kernel bound); what
+// is left of a kernel is kept as the time it would take alone, so a change of speed needs no
+// history.
 //
 // Cost: one or two events per item. Units: picoseconds.
 #pragma once
@@ -51,26 +52,32 @@ class Gpu final : public EventHandler, public CollectiveListener {
   void launch(StreamId stream, const Kernel& kernel);
   void launch_collective(StreamId stream, CollectiveRunner& runner, std::uint32_t group_rank,
                          PlanId plan, std::uint32_t name);
-  GpuEventId record(StreamId stream);               // an event that fires when the stream gets here
-  void wait(StreamId stream, GpuEventId event);     // the stream stops here until the event has fired
+  GpuEventId record(StreamId stream);            // an event that fires when the stream gets here
+  void wait(StreamId stream, GpuEventId event);  // the stream stops here until the event has fired
 
   [[nodiscard]] bool fired(GpuEventId event) const { return events_[event.index()].fired; }
   [[nodiscard]] Time fire_time(GpuEventId event) const { return events_[event.index()].at; }
   // Schedules handler.on_event(code, argument) when the event fires; at once if it has.
   void notify(GpuEventId event, EventHandler& handler, std::uint32_t code, std::uint32_t argument);
-  // The same as soon as fewer than `limit` items of the stream are pending. One at a time per stream.
+  // The same as soon as fewer than `limit` items of the stream are pending. One at a time per
+  // stream.
   void notify_below(StreamId stream, std::size_t limit, EventHandler& handler);
   // Items of the stream that have not ended.
-  [[nodiscard]] std::size_t pending(StreamId stream) const { return streams_[stream.index()].items.size(); }
+  [[nodiscard]] std::size_t pending(StreamId stream) const {
+    return streams_[stream.index()].items.size();
+  }
   // Time spent in kernels of the stream so far: as they ran, and as they would have run alone.
   [[nodiscard]] Duration busy(StreamId stream) const { return streams_[stream.index()].busy; }
-  [[nodiscard]] Duration busy_alone(StreamId stream) const { return streams_[stream.index()].alone; }
+  [[nodiscard]] Duration busy_alone(StreamId stream) const {
+    return streams_[stream.index()].alone;
+  }
 
   // What the rank is waiting for; one line per stream that is stuck.
   [[nodiscard]] std::vector<std::string> waiting() const;
 
   void on_event(std::uint32_t code, std::uint32_t argument) override;
-  void on_collective_done(const CollectiveRunner& runner, std::uint32_t group_rank, std::uint32_t call) override;
+  void on_collective_done(const CollectiveRunner& runner, std::uint32_t group_rank,
+                          std::uint32_t call) override;
 
  private:
   enum class ItemKind : std::uint8_t { kernel, collective, record, wait };
@@ -98,15 +105,15 @@ class Gpu final : public EventHandler, public CollectiveListener {
   };
   struct Stream {
     std::deque<Item> items;
-    bool running = false;   // the first item has started (or has its start scheduled)
-    bool executing = false; // the first item is a kernel and under way
-    bool stopped = false;   // the first item waits for an event
-    Time free{};            // end of the last item
+    bool running = false;    // the first item has started (or has its start scheduled)
+    bool executing = false;  // the first item is a kernel and under way
+    bool stopped = false;    // the first item waits for an event
+    Time free{};             // end of the last item
     bool after_kernel = false;
-    Time started{};         // of the running kernel or collective
-    Time since{};           // when `left` was true
-    Duration left{};        // of the running kernel, as if alone
-    Time end{};             // of the running kernel at the current speed
+    Time started{};   // of the running kernel or collective
+    Time since{};     // when `left` was true
+    Duration left{};  // of the running kernel, as if alone
+    Time end{};       // of the running kernel at the current speed
     Duration busy{};
     Duration alone{};
     EventHandler* below_handler = nullptr;

@@ -2,10 +2,9 @@
 // host time, launches work on the GPU's streams and sometimes waits for it.
 //
 //   Task step(HostThread& host, ...) {
-//     co_await host.launch(compute, kernel);        // host.costs().op_launch of host time, then the launch
-//     co_await host.busy(grad_hook);
-//     const GpuEventId ready = host.gpu().record(compute);
-//     co_await host.collective(comm, runner, rank, plan, name);
+//     co_await host.launch(compute, kernel);        // host.costs().op_launch of host time, then
+//     the launch co_await host.busy(grad_hook); const GpuEventId ready =
+//     host.gpu().record(compute); co_await host.collective(comm, runner, rank, plan, name);
 //     co_await host.synchronize(compute);           // the host waits for the stream
 //   }
 //
@@ -30,7 +29,9 @@ class [[nodiscard]] Task {
     std::coroutine_handle<> continuation;
     std::exception_ptr failure;
 
-    Task get_return_object() { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
     std::suspend_always initial_suspend() noexcept { return {}; }
     struct Final {
       bool await_ready() noexcept { return false; }
@@ -124,12 +125,15 @@ class HostThread final : public EventHandler {
       return host->costs_.op_launch.count() == 0 && host->gpu().pending(stream) < kLaunchQueue;
     }
     void await_suspend(std::coroutine_handle<> caller) const {
-      if (host->gpu().pending(stream) < kLaunchQueue) return host->sleep(host->costs_.op_launch, caller);
+      if (host->gpu().pending(stream) < kLaunchQueue)
+        return host->sleep(host->costs_.op_launch, caller);
       host->await_space(stream, caller);
     }
     void await_resume() const { host->gpu().launch(stream, kernel); }
   };
-  [[nodiscard]] Launch launch(StreamId stream, const Kernel& kernel) { return {this, stream, kernel}; }
+  [[nodiscard]] Launch launch(StreamId stream, const Kernel& kernel) {
+    return {this, stream, kernel};
+  }
 
   void on_event(std::uint32_t, std::uint32_t) override {
     const std::coroutine_handle<> next = std::exchange(resume_, {});

@@ -45,7 +45,8 @@ struct Leg {
 // What has happened on a connection, by slice.
 struct Fifo {
   std::vector<NodeId> data, tail, consumed;  // consumed: end of the receiver's operation
-  NodeId posted = kNone, wired = kNone;      // of the last slice, staged connections only
+  std::vector<NodeId> wired;                 // staged: end of its flow
+  NodeId posted = kNone;                     // staged: of the last slice
 };
 
 class PathBuilder {
@@ -130,7 +131,7 @@ class PathBuilder {
       const NodeId leg_end = add_leg(begin, leg, lane, index);
       relax(end, {leg_end, {}, leg.part});
       if (cost.staged)
-        send_staged(ref.connection, op.size, leg_end);
+        send_staged(ref, op.size, leg_end);
       else
         send_direct(ref.connection, op.size, begin, leg_end);
     }
@@ -157,8 +158,10 @@ class PathBuilder {
     for (const MessageRef& ref : op.send) {
       if (ref.sequence < expansion_.fifo_slices) continue;
       const std::size_t c = ref.connection.index();
-      const NodeId freed = fifos_[c].consumed[ref.sequence - expansion_.fifo_slices];
-      relax(start, {freed, costs_[c].credit_latency, PathPart::credit, PathReason::credit});
+      const std::uint32_t before_it = ref.sequence - expansion_.fifo_slices;
+      const NodeId freed = costs_[c].staged ? fifos_[c].wired[before_it] : fifos_[c].consumed[before_it];
+      const Duration back = costs_[c].staged ? costs_[c].completion : costs_[c].credit_latency;
+      relax(start, {freed, back, PathPart::credit, PathReason::credit});
     }
     return start;
   }
@@ -195,19 +198,24 @@ class PathBuilder {
     account(cost, size);
   }
 
-  void send_staged(ConnectionId connection, Bytes size, NodeId leg_end) {
-    const ConnectionCost& cost = costs_[connection.index()];
-    Fifo& fifo = fifos_[connection.index()];
+  void send_staged(const MessageRef& ref, Bytes size, NodeId leg_end) {
+    const ConnectionCost& cost = costs_[ref.connection.index()];
+    Fifo& fifo = fifos_[ref.connection.index()];
     const Leg wire{&cost, route_rate(cost), PathPart::wire};
     const NodeId posted = after({leg_end, cost.send_service, PathPart::proxy});
     relax(posted, {fifo.posted, cost.send_service, PathPart::proxy});
     const NodeId wired = after({posted, wire.time(size), PathPart::wire});
-    relax(wired, {fifo.wired, wire.time(size), PathPart::wire});
+    if (!fifo.wired.empty()) relax(wired, {fifo.wired.back(), wire.time(size), PathPart::wire});
+    if (ref.sequence >= expansion_.fifo_slices) {
+      const NodeId consumed = fifo.consumed[ref.sequence - expansion_.fifo_slices];
+      const NodeId cleared = after({consumed, cost.credit_latency, PathPart::credit});
+      relax(wired, {cleared, wire.time(size), PathPart::wire});
+    }
     const NodeId arrived = after({wired, cost.latency, PathPart::latency});
     const NodeId tail = after({arrived, cost.recv_service, PathPart::proxy});
     if (!fifo.tail.empty()) relax(tail, {fifo.tail.back(), cost.recv_service, PathPart::proxy});
     fifo.posted = posted;
-    fifo.wired = wired;
+    fifo.wired.push_back(wired);
     fifo.tail.push_back(tail);
     fifo.data.push_back(tail);
     account(cost, size);

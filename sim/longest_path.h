@@ -24,10 +24,12 @@
 //     data = tail (store and forward: grain = 0), or head (cut-through: grain > 0)
 //   Slice k on a staged connection c (its grain is ignored; each stage is serial per connection):
 //     posted(k)   = max(leg end, posted(k-1)) + send_service
-//     wired(k)    = max(posted(k), wired(k-1)) + T(w_c(size), r_c)
+//     wired(k)    = max(posted(k), wired(k-1), cleared(k)) + T(w_c(size), r_c)
 //     tail = data = max(wired(k) + latency, tail(k-1)) + recv_service
-//   credit(k) = end of the receiver's operation on slice k - fifo_slices, + credit_latency; none
-//   for the first fifo_slices slices.
+//   Free slots, none needed for the first F = fifo_slices slices:
+//     direct c:  credit(k)  = end of the receiver's operation on slice k - F, + credit_latency
+//     staged c:  credit(k)  = wired(k - F) + completion        (the sender's FIFO)
+//                cleared(k) = end of the receiver's operation on slice k - F, + credit_latency
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
 // time PER CONNECTION here; the fluid engine has one per rank, which is the same where a rank's

@@ -37,7 +37,8 @@ FlowId Network::add_flow(const FlowSpec& spec) {
   flow.multiplicity = spec.multiplicity;
   flow.listener = spec.listener;
   flow.tag = spec.tag;
-  flow.cap_level = spec.cap.raw() == 0 ? kNoCap : static_cast<std::uint64_t>(spec.cap.raw()) / spec.share;
+  flow.cap_level =
+      spec.cap.raw() == 0 ? kNoCap : static_cast<std::uint64_t>(spec.cap.raw()) / spec.share;
   flow.solo_level = flow.cap_level;
   flow.pair = spec.uses.size() == 2 && spec.cap.raw() == 0;
   for (const ResourceUse& use : spec.uses) {
@@ -75,7 +76,8 @@ void Network::start(FlowId id, Bytes size) {
 // The flow keeps its rate and bottleneck; only the amount of work is new.
 void Network::begin_work(std::uint32_t id) {
   Flow& flow = flows_[id];
-  const Uint128 work = (Uint128(static_cast<std::uint64_t>(flow.size)) * kWorkPerByte + flow.share - 1) / flow.share;
+  const Uint128 work =
+      (Uint128(static_cast<std::uint64_t>(flow.size)) * kWorkPerByte + flow.share - 1) / flow.share;
   if (flow.bottleneck == kPrivate) {
     flow.mark = work;
     flow.since = now();
@@ -93,14 +95,16 @@ void Network::begin_work(std::uint32_t id) {
 std::int64_t Network::end_of(Uint128 work, std::uint64_t level) const {
   constexpr std::int64_t kEndOfTime = std::numeric_limits<std::int64_t>::max();
   const Uint128 wait = (work + level - 1) / level;
-  return wait > static_cast<std::uint64_t>(kEndOfTime - now()) ? kEndOfTime
-                                                               : now() + static_cast<std::int64_t>(wait);
+  return wait > static_cast<std::uint64_t>(kEndOfTime - now())
+             ? kEndOfTime
+             : now() + static_cast<std::int64_t>(wait);
 }
 
 Bandwidth Network::rate(FlowId id) const {
   const Flow& flow = flows_[id.index()];
   if (flow.state != State::active) return {};
-  const std::uint64_t level = flow.bottleneck == kPrivate ? flow.level : resources_[flow.bottleneck].level;
+  const std::uint64_t level =
+      flow.bottleneck == kPrivate ? flow.level : resources_[flow.bottleneck].level;
   return Bandwidth::from_raw(static_cast<std::int64_t>(level * flow.share));
 }
 
@@ -109,22 +113,25 @@ void Network::on_event(std::uint32_t code, std::uint32_t argument) {
   if (code == kFlowEnd) return finish_private(argument);
   const Flow& flow = flows_[argument];
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u)
-    resources_[uses_[u].resource].carried += flow.size * static_cast<std::int64_t>(uses_[u].carried);
+    resources_[uses_[u].resource].carried +=
+        flow.size * static_cast<std::int64_t>(uses_[u].carried);
   if (flow.listener != nullptr) flow.listener->on_flow_done(flow.tag);
 }
 
-// Events of a rate that has changed since are stale: they do not fall on the flow's end time, or (when
-// they do) they end it rightly.
+// Events of a rate that has changed since are stale: they do not fall on the flow's end time, or
+// (when they do) they end it rightly.
 void Network::finish_private(std::uint32_t id) {
   const Flow& flow = flows_[id];
-  if (flow.state == State::active && flow.bottleneck == kPrivate && flow.end_time == now()) finish(id);
+  if (flow.state == State::active && flow.bottleneck == kPrivate && flow.end_time == now())
+    finish(id);
 }
 
 void Network::finish(std::uint32_t id) {
   Flow& flow = flows_[id];
   flow.state = State::ended;
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u)
-    resources_[uses_[u].resource].carried += flow.size * static_cast<std::int64_t>(uses_[u].carried);
+    resources_[uses_[u].resource].carried +=
+        flow.size * static_cast<std::int64_t>(uses_[u].carried);
   if (!flow.listed) {
     flow.listed = true;
     changed_.push_back(id);
@@ -149,7 +156,8 @@ void Network::activate(std::uint32_t id) {
   flow.level = 0;
   flow.since = now();
   flow.end_time = -1;
-  flow.mark = (Uint128(static_cast<std::uint64_t>(flow.size)) * kWorkPerByte + flow.share - 1) / flow.share;
+  flow.mark =
+      (Uint128(static_cast<std::uint64_t>(flow.size)) * kWorkPerByte + flow.share - 1) / flow.share;
 }
 
 void Network::deactivate(std::uint32_t id) {
@@ -169,8 +177,10 @@ void Network::deactivate(std::uint32_t id) {
     uses_[last.use].position = uses_[u].position;
     resource.active.pop_back();
     resource.load -= uses_[u].load;
-    if (!resource.active.empty()) dirty_.push_back(uses_[u].resource);
-    else if (resource.level != 0) touched_groups_.push_back(uses_[u].resource);
+    if (!resource.active.empty())
+      dirty_.push_back(uses_[u].resource);
+    else if (resource.level != 0)
+      touched_groups_.push_back(uses_[u].resource);
   }
 }
 

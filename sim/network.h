@@ -1,27 +1,28 @@
 // The network of one run: shared resources, and flows that divide them max-min fairly.
 //
-// A *flow* has one rate r and uses resources with integer weights w: it takes w * r of each. A path is
-// the special case w = 1 everywhere; multicast and in-switch reduction are other weights. `share`
-// makes a flow count as that many equal ones; `cap` bounds its rate; a `multiplicity` m of a flow or
-// resource says that it stands for m equal ones.
+// A *flow* has one rate r and uses resources with integer weights w: it takes w * r of each. A path
+// is the special case w = 1 everywhere; multicast and in-switch reduction are other weights.
+// `share` makes a flow count as that many equal ones; `cap` bounds its rate; a `multiplicity` m of
+// a flow or resource says that it stands for m equal ones.
 //
-// Definition (integer max-min). Rates are integers in 2^-16 B/s. A flow's rate is share * level. Let
-// capacity_R = capacity * multiplicity of resource R and load_f,R = share * weight * multiplicity of
-// flow f. Starting with all flows unfixed:
+// Definition (integer max-min). Rates are integers in 2^-16 B/s. A flow's rate is share * level.
+// Let capacity_R = capacity * multiplicity of resource R and load_f,R = share * weight *
+// multiplicity of flow f. Starting with all flows unfixed:
 //   level of R = floor((capacity_R - what fixed flows take) / (sum of load of unfixed flows on R));
 //   the smallest of all resources' levels and of all flows' floor(cap / share) is the next level s;
 //   every unfixed flow on ANY resource whose level is s is fixed at s at once, and so are flows
 //   whose cap level is s. Repeat.
 // The result depends on the set of active flows alone: not on their order, history or numbering.
 //
-// Rates are solved again only at the end of an instant in which the set of active flows changed, and
-// only for what is connected to the change through shared resources. A flow that ends and is started
-// again within one instant (a connection whose next chunk is ready) changes nothing and costs no solve.
+// Rates are solved again only at the end of an instant in which the set of active flows changed,
+// and only for what is connected to the change through shared resources. A flow that ends and is
+// started again within one instant (a connection whose next chunk is ready) changes nothing and
+// costs no solve.
 //
-// Progress is kept per bottleneck, not per flow: all flows held back by resource R advance by the same
-// level, so R keeps one cumulative service integral V and each flow the value of V at which it ends. A
-// change of R's level costs O(1) however many flows R holds back. Work and V are 128-bit; a flow ends
-// at the first picosecond at which its work is done.
+// Progress is kept per bottleneck, not per flow: all flows held back by resource R advance by the
+// same level, so R keeps one cumulative service integral V and each flow the value of V at which it
+// ends. A change of R's level costs O(1) however many flows R holds back. Work and V are 128-bit; a
+// flow ends at the first picosecond at which its work is done.
 //
 // Cost per solve: O(flows x uses + resources log resources) of the touched component.
 #pragma once
@@ -65,19 +66,25 @@ class Network final : public EventHandler, public Settler {
   ResourceId add_resource(Bandwidth capacity, std::uint32_t multiplicity = 1);
   FlowId add_flow(const FlowSpec& spec);
 
-  // Starts the transfer of `size` at the current time; the flow must not be under way. Zero bytes, or
-  // a flow with neither uses nor cap, are done within the instant.
+  // Starts the transfer of `size` at the current time; the flow must not be under way. Zero bytes,
+  // or a flow with neither uses nor cap, are done within the instant.
   void start(FlowId flow, Bytes size);
 
   // Rate of a flow under way, valid after the instant in which it changed was settled.
   [[nodiscard]] Bandwidth rate(FlowId flow) const;
   [[nodiscard]] std::size_t active_flows() const { return active_count_; }
-  // Bytes that finished transfers have moved over the resource, weights and multiplicities included.
-  [[nodiscard]] Bytes carried(ResourceId resource) const { return bytes(resources_[resource.index()].carried); }
+  // Bytes that finished transfers have moved over the resource, weights and multiplicities
+  // included.
+  [[nodiscard]] Bytes carried(ResourceId resource) const {
+    return bytes(resources_[resource.index()].carried);
+  }
   // Counts bytes of a transfer that was simulated elsewhere.
-  void add_carried(ResourceId resource, Bytes size) { resources_[resource.index()].carried += size.raw(); }
+  void add_carried(ResourceId resource, Bytes size) {
+    resources_[resource.index()].carried += size.raw();
+  }
   [[nodiscard]] Bandwidth capacity(ResourceId resource) const {
-    return Bandwidth::from_raw(static_cast<std::int64_t>(resources_[resource.index()].unit_capacity));
+    return Bandwidth::from_raw(
+        static_cast<std::int64_t>(resources_[resource.index()].unit_capacity));
   }
   [[nodiscard]] std::size_t resource_count() const { return resources_.size(); }
   [[nodiscard]] std::uint64_t solves() const { return solves_; }
@@ -91,13 +98,13 @@ class Network final : public EventHandler, public Settler {
   static constexpr std::uint32_t kGeneric = 0xffffffff;  // not a pair flow
 
   struct Flow {
-    Uint128 mark = 0;       // held back by a resource: V at which it ends; private: work left at `since`
-    std::int64_t since = 0;      // private: when `mark` was true
-    std::int64_t end_time = 0;   // private: when it ends
-    std::uint64_t level = 0;     // rate / share
-    std::uint64_t cap_level = 0; // floor(cap / share); all ones = none
+    Uint128 mark = 0;  // held back by a resource: V at which it ends; private: work left at `since`
+    std::int64_t since = 0;        // private: when `mark` was true
+    std::int64_t end_time = 0;     // private: when it ends
+    std::uint64_t level = 0;       // rate / share
+    std::uint64_t cap_level = 0;   // floor(cap / share); all ones = none
     std::uint64_t solo_level = 0;  // level when nothing else is active on its resources
-    std::int64_t size = 0;       // bytes of the transfer under way
+    std::int64_t size = 0;         // bytes of the transfer under way
     std::uint32_t first_use = 0;
     std::uint16_t use_count = 0;
     State state = State::idle;
@@ -127,9 +134,9 @@ class Network final : public EventHandler, public Settler {
   };
   // A resource during a solve; kept apart and small so that a component's stay in the first cache.
   struct Filling {
-    Uint128 left = 0;           // capacity not yet given away
-    std::uint64_t unfixed = 0;  // load of unfixed flows
-    std::uint32_t done = 0;     // stamp of the solve in which all its flows were fixed
+    Uint128 left = 0;               // capacity not yet given away
+    std::uint64_t unfixed = 0;      // load of unfixed flows
+    std::uint32_t done = 0;         // stamp of the solve in which all its flows were fixed
     std::uint32_t level_stamp = 0;  // of the level at which it was last a bottleneck
   };
   // Resources that active flows connect, or did since the last rebuild: a superset of a component.
@@ -144,15 +151,15 @@ class Network final : public EventHandler, public Settler {
     std::uint32_t flow;
   };
   struct Resource {
-    Uint128 capacity = 0;       // capacity * multiplicity
-    Uint128 service = 0;        // V, up to `since`
+    Uint128 capacity = 0;  // capacity * multiplicity
+    Uint128 service = 0;   // V, up to `since`
     std::uint64_t unit_capacity = 0;
-    std::uint64_t load = 0;     // of all active flows
-    std::uint64_t level = 0;    // of the flows it holds back; 0 = holds none back
+    std::uint64_t load = 0;   // of all active flows
+    std::uint64_t level = 0;  // of the flows it holds back; 0 = holds none back
     std::int64_t since = 0;
     std::int64_t end_time = 0;  // next completion among the flows it holds back
     std::int64_t carried = 0;
-    std::uint32_t stamp = 0;    // of the solve that saw it
+    std::uint32_t stamp = 0;  // of the solve that saw it
     std::uint32_t cluster = 0;
     std::uint32_t heap_position = 0xffffffff;
     std::vector<ActiveUse> active;
@@ -208,14 +215,14 @@ class Network final : public EventHandler, public Settler {
   std::vector<Flow> flows_;
   std::vector<Use> uses_;
   std::vector<Resource> resources_;
-  std::vector<Filling> filling_;    // by resource
-  std::vector<Cluster> clusters_;   // by Resource::cluster
+  std::vector<Filling> filling_;   // by resource
+  std::vector<Cluster> clusters_;  // by Resource::cluster
   std::vector<std::uint32_t> vacant_clusters_;
-  std::vector<std::uint32_t> changed_;   // flows started or ended in this instant
-  std::vector<std::uint32_t> dirty_;     // resources touched in this instant
+  std::vector<std::uint32_t> changed_;         // flows started or ended in this instant
+  std::vector<std::uint32_t> dirty_;           // resources touched in this instant
   std::vector<std::uint32_t> touched_groups_;  // groups whose next completion must be found again
-  std::vector<std::uint32_t> groups_;    // indexed heap of resources by (end_time, id)
-  std::int64_t group_event_ = -1;        // time of the earliest event scheduled for groups_
+  std::vector<std::uint32_t> groups_;          // indexed heap of resources by (end_time, id)
+  std::int64_t group_event_ = -1;              // time of the earliest event scheduled for groups_
   std::size_t active_count_ = 0;
   std::uint64_t solves_ = 0;
 
@@ -225,7 +232,7 @@ class Network final : public EventHandler, public Settler {
   std::vector<std::uint32_t> component_;  // resources
   std::vector<Candidate> candidates_;     // heap of resources by level
   std::vector<std::uint32_t> bottlenecks_;
-  std::vector<std::uint32_t> capped_;     // flows with a cap, by cap level
+  std::vector<std::uint32_t> capped_;  // flows with a cap, by cap level
   std::size_t next_capped_ = 0;
   std::vector<std::uint32_t> new_private_;
 };

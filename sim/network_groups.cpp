@@ -1,5 +1,5 @@
-// Completions of flows that a resource holds back: a heap of marks per resource, and one indexed heap
-// over all such resources so that a single event is pending for all of them.
+// Completions of flows that a resource holds back: a heap of marks per resource, and one indexed
+// heap over all such resources so that a single event is pending for all of them.
 #include <algorithm>
 
 #include "sim/network.h"
@@ -58,7 +58,8 @@ void Network::update_group(std::uint32_t id) {
     return;
   }
   advance(resource);
-  const Uint128 left = marks.front().at > resource.service ? marks.front().at - resource.service : Uint128(0);
+  const Uint128 left =
+      marks.front().at > resource.service ? marks.front().at - resource.service : Uint128(0);
   place_group(id, end_of(left, resource.level));
 }
 

@@ -9,7 +9,8 @@ namespace railyard::sim {
 namespace {
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
-// A cluster is split anew when more flows left it than are in it; the surplus keeps small ones quiet.
+// A cluster is split anew when more flows left it than are in it; the surplus keeps small ones
+// quiet.
 constexpr std::uint64_t kRemovedSlack = 256;
 
 }  // namespace
@@ -61,7 +62,8 @@ void Network::rebuild(std::uint32_t cluster) {
 // Fills component_ with the resources to solve together, and capped_ with the capped flows on them.
 void Network::collect(std::uint32_t seed) {
   const Cluster& whole = clusters_[resources_[seed].cluster];
-  if (whole.removed > whole.active + whole.members.size() + kRemovedSlack) rebuild(resources_[seed].cluster);
+  if (whole.removed > whole.active + whole.members.size() + kRemovedSlack)
+    rebuild(resources_[seed].cluster);
   const Cluster& cluster = clusters_[resources_[seed].cluster];
   component_.clear();
   capped_.clear();
@@ -91,7 +93,8 @@ void Network::search(std::uint32_t seed) {
     }
   }
   std::ranges::sort(capped_, [this](std::uint32_t a, std::uint32_t b) {
-    return flows_[a].cap_level != flows_[b].cap_level ? flows_[a].cap_level < flows_[b].cap_level : a < b;
+    return flows_[a].cap_level != flows_[b].cap_level ? flows_[a].cap_level < flows_[b].cap_level
+                                                      : a < b;
   });
 }
 
@@ -107,7 +110,8 @@ void Network::solve_component(std::uint32_t seed) {
     filling_[id].unfixed = resource.load;
     add_candidate(id);
   }
-  std::ranges::make_heap(candidates_, [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
+  std::ranges::make_heap(candidates_,
+                         [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
   fill_levels();
   touched_groups_.insert(touched_groups_.end(), component_.begin(), component_.end());
 }
@@ -170,7 +174,8 @@ void Network::fix(std::uint32_t id, std::uint64_t level, std::uint32_t resource)
   take(flow, level);
   if (resource == kPrivate) return set_private(id, level);
   // A flow that two resources hold back at this level stays with the one it had.
-  const bool stays = flow.bottleneck != kPrivate && filling_[flow.bottleneck].level_stamp == level_stamp_;
+  const bool stays =
+      flow.bottleneck != kPrivate && filling_[flow.bottleneck].level_stamp == level_stamp_;
   attach(id, stays ? flow.bottleneck : resource);
 }
 
@@ -198,7 +203,8 @@ void Network::fix_all_on(std::uint32_t id, std::uint64_t level) {
     const std::uint64_t open = other.done != stamp_ ? 1 : 0;
     other.left -= level & (0 - open);
     other.unfixed -= open;
-    if ((open & (active.held ? 0U : 1U)) != 0) [[unlikely]] hold_pair(active, id);
+    if ((open & (active.held ? 0U : 1U)) != 0) [[unlikely]]
+      hold_pair(active, id);
   }
   filling_[id].done = stamp_;
   filling_[id].unfixed = 0;
@@ -209,7 +215,8 @@ void Network::fill_levels() {
   bool more = next_level(level);
   while (more) {
     const auto cap_below = [&] {
-      while (next_capped_ < capped_.size() && flows_[capped_[next_capped_]].fixed_stamp == stamp_) ++next_capped_;
+      while (next_capped_ < capped_.size() && flows_[capped_[next_capped_]].fixed_stamp == stamp_)
+        ++next_capped_;
       return next_capped_ < capped_.size() && flows_[capped_[next_capped_]].cap_level < level;
     };
     if (cap_below()) {
@@ -220,7 +227,8 @@ void Network::fill_levels() {
       }
       for (const std::uint32_t id : bottlenecks_)
         if (filling_[id].unfixed != 0) add_candidate(id);
-      std::ranges::make_heap(candidates_, [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
+      std::ranges::make_heap(
+          candidates_, [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
     } else {
       ++level_stamp_;
       for (const std::uint32_t id : bottlenecks_) filling_[id].level_stamp = level_stamp_;

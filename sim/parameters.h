@@ -1,6 +1,6 @@
-// Parameters: what a link, a protocol, a GPU and a host cost on one platform. A *profile* file holds
-// one set; calibration writes the same format. Every number has an origin (scenario, profile, class,
-// datasheet) kept beside it, so that a result can say where it came from.
+// Parameters: what a link, a protocol, a GPU and a host cost on one platform. A *profile* file
+// holds one set; calibration writes the same format. Every number has an origin (scenario, profile,
+// class, datasheet) kept beside it, so that a result can say where it came from.
 //
 // Validity: one profile serves all sizes, collectives, algorithms and scales of its platform.
 #pragma once
@@ -35,20 +35,24 @@ struct FieldTable<LinkParameters> {
 
 // Of one protocol (LL, LL128, Simple, plain), for a CTA (= channel).
 struct ProtocolParameters {
-  Bandwidth channel_rate{};     // payload one channel copies to a peer; 0 = unlimited
-  Bandwidth local_rate{};       // payload one channel copies or reduces locally; 0 = unlimited
-  Duration op_overhead{};     // fixed cost of moving one slice (barrier, fence, pointers)
-  Duration hop_latency{};     // flag or tail visible at a peer over NVLink or PCIe
-  Duration net_hop_latency{}; // the same over the network, wire latency not included
-  double wire_efficiency = 1; // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
+  Bandwidth channel_rate{};    // payload one channel copies to a peer; 0 = unlimited
+  Bandwidth local_rate{};      // payload one channel copies or reduces locally; 0 = unlimited
+  Duration op_overhead{};      // fixed cost of moving one slice (barrier, fence, pointers)
+  Duration hop_latency{};      // flag or tail visible at a peer over NVLink or PCIe
+  Duration net_hop_latency{};  // the same over the network, wire latency not included
+  double wire_efficiency =
+      1;  // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
 };
 template <>
 struct FieldTable<ProtocolParameters> {
   static constexpr std::tuple fields{
-      Field{"channel_rate", &ProtocolParameters::channel_rate, "payload rate of one channel to a peer"},
-      Field{"local_rate", &ProtocolParameters::local_rate, "rate of one channel's local copy or reduction"},
+      Field{"channel_rate", &ProtocolParameters::channel_rate,
+            "payload rate of one channel to a peer"},
+      Field{"local_rate", &ProtocolParameters::local_rate,
+            "rate of one channel's local copy or reduction"},
       Field{"op_overhead", &ProtocolParameters::op_overhead, "fixed cost of moving one slice"},
-      Field{"hop_latency", &ProtocolParameters::hop_latency, "until a peer in the node sees a slice"},
+      Field{"hop_latency", &ProtocolParameters::hop_latency,
+            "until a peer in the node sees a slice"},
       Field{"net_hop_latency", &ProtocolParameters::net_hop_latency, "the same across the network"},
       Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
             "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"}};
@@ -64,7 +68,8 @@ template <>
 struct FieldTable<NetworkParameters> {
   static constexpr std::tuple fields{
       Field{"proxy_send", &NetworkParameters::proxy_send, "proxy thread's time per message sent"},
-      Field{"proxy_recv", &NetworkParameters::proxy_recv, "proxy thread's time per message received"},
+      Field{"proxy_recv", &NetworkParameters::proxy_recv,
+            "proxy thread's time per message received"},
       Field{"flush", &NetworkParameters::flush, "flush after a GPUDirect receive (pre-Hopper)"}};
 };
 
@@ -91,11 +96,15 @@ struct FieldTable<GpuParameters> {
       Field{"peak_fp16", &GpuParameters::peak_fp16, "dense FP16/BF16 tensor peak"},
       Field{"hbm_bandwidth", &GpuParameters::hbm_bandwidth, "memory bandwidth"},
       Field{"hbm_capacity", &GpuParameters::hbm_capacity, "memory size"},
-      Field{"gemm_efficiency", &GpuParameters::gemm_efficiency, "share of the peak that GEMMs reach"},
-      Field{"conv_efficiency", &GpuParameters::conv_efficiency, "share of the peak that convolutions reach"},
-      Field{"memory_efficiency", &GpuParameters::memory_efficiency, "share of hbm_bandwidth that kernels reach"},
+      Field{"gemm_efficiency", &GpuParameters::gemm_efficiency,
+            "share of the peak that GEMMs reach"},
+      Field{"conv_efficiency", &GpuParameters::conv_efficiency,
+            "share of the peak that convolutions reach"},
+      Field{"memory_efficiency", &GpuParameters::memory_efficiency,
+            "share of hbm_bandwidth that kernels reach"},
       Field{"kernel_gap", &GpuParameters::kernel_gap, "between consecutive kernels of a stream"},
-      Field{"comm_hbm_factor", &GpuParameters::comm_hbm_factor, "HBM bytes moved per byte a collective sends"}};
+      Field{"comm_hbm_factor", &GpuParameters::comm_hbm_factor,
+            "HBM bytes moved per byte a collective sends"}};
 };
 
 // The host thread that runs the framework.
@@ -109,10 +118,14 @@ struct HostParameters {
 template <>
 struct FieldTable<HostParameters> {
   static constexpr std::tuple fields{
-      Field{"op_launch", &HostParameters::op_launch, "host time per kernel launched by the framework"},
-      Field{"collective_launch", &HostParameters::collective_launch, "host time per collective launched"},
-      Field{"launch_latency", &HostParameters::launch_latency, "launch call to kernel start, idle stream"},
-      Field{"collective_start", &HostParameters::collective_start, "NCCL kernel start to its first operation"},
+      Field{"op_launch", &HostParameters::op_launch,
+            "host time per kernel launched by the framework"},
+      Field{"collective_launch", &HostParameters::collective_launch,
+            "host time per collective launched"},
+      Field{"launch_latency", &HostParameters::launch_latency,
+            "launch call to kernel start, idle stream"},
+      Field{"collective_start", &HostParameters::collective_start,
+            "NCCL kernel start to its first operation"},
       Field{"grad_hook", &HostParameters::grad_hook, "host time of DDP's hook, per parameter"}};
 };
 
@@ -137,11 +150,13 @@ struct Parameters {
   GpuParameters gpu;
   HostParameters host;
   NetworkParameters network;
-  std::array<LinkParameters, kLinkClasses> links;         // by LinkClass
-  std::array<ProtocolParameters, kProtocols> protocols;   // by Protocol
+  std::array<LinkParameters, kLinkClasses> links;        // by LinkClass
+  std::array<ProtocolParameters, kProtocols> protocols;  // by Protocol
   std::vector<Provenance> provenance;
 
-  [[nodiscard]] const LinkParameters& link(LinkClass c) const { return links[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] const LinkParameters& link(LinkClass c) const {
+    return links[static_cast<std::size_t>(c)];
+  }
   [[nodiscard]] const ProtocolParameters& protocol(Protocol p) const {
     return protocols[static_cast<std::size_t>(p)];
   }

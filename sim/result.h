@@ -15,11 +15,11 @@
 namespace railyard::sim {
 
 enum class ErrorCode {
-  bad_input,      // the user's file or argument is wrong: exit status 1
-  unsupported,    // asked for and not available: exit status 1
-  would_hang,     // the simulated job can never end: exit status 3
-  interrupted,    // the user stopped the run: exit status 130
-  io,             // a file cannot be read or written: exit status 1
+  bad_input,    // the user's file or argument is wrong: exit status 1
+  unsupported,  // asked for and not available: exit status 1
+  would_hang,   // the simulated job can never end: exit status 3
+  interrupted,  // the user stopped the run: exit status 130
+  io,           // a file cannot be read or written: exit status 1
 };
 
 struct Error {
@@ -28,7 +28,9 @@ struct Error {
   std::string where;  // "file:line:column: key" when known, else empty
 
   // "where: message", or the message alone.
-  [[nodiscard]] std::string text() const { return where.empty() ? message : where + ": " + message; }
+  [[nodiscard]] std::string text() const {
+    return where.empty() ? message : where + ": " + message;
+  }
 };
 
 inline Error bad_input(std::string message, std::string where = {}) {
@@ -89,15 +91,15 @@ class [[nodiscard]] Result<void> {
 #define RAILYARD_CONCAT(a, b) RAILYARD_CONCAT_INNER(a, b)
 
 // Evaluates `expression` (a Result<T>); on failure returns its error, else declares `declaration`.
-#define RAILYARD_ASSIGN(declaration, expression)                                         \
-  auto RAILYARD_CONCAT(railyard_result_, __LINE__) = (expression);                       \
-  if (!RAILYARD_CONCAT(railyard_result_, __LINE__).ok())                                 \
-    return RAILYARD_CONCAT(railyard_result_, __LINE__).error();                          \
+#define RAILYARD_ASSIGN(declaration, expression)                   \
+  auto RAILYARD_CONCAT(railyard_result_, __LINE__) = (expression); \
+  if (!RAILYARD_CONCAT(railyard_result_, __LINE__).ok())           \
+    return RAILYARD_CONCAT(railyard_result_, __LINE__).error();    \
   declaration = std::move(RAILYARD_CONCAT(railyard_result_, __LINE__)).value()
 
 // Evaluates `expression` (any Result); on failure returns its error.
-#define RAILYARD_TRY(expression)                                                                \
-  do {                                                                                          \
-    if (auto railyard_try_result = (expression); !railyard_try_result.ok())                     \
-      return railyard_try_result.error();                                                       \
+#define RAILYARD_TRY(expression)                                            \
+  do {                                                                      \
+    if (auto railyard_try_result = (expression); !railyard_try_result.ok()) \
+      return railyard_try_result.error();                                   \
   } while (false)

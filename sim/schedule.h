@@ -1,17 +1,19 @@
-// Schedule: who sends, reduces and copies which slice on which channel. Data, not code: an algorithm
-// builds it once, any number of runs execute it.
+// Schedule: who sends, reduces and copies which slice on which channel. Data, not code: an
+// algorithm builds it once, any number of runs execute it.
 //
 // A *lane* is (rank, channel, role): a program, a position and its connections; in NCCL's terms the
-// warps of one CTA that run one primitives object. A *program* is shared by all lanes that run it. It
-// is a list of operations, executed once per *loop*; every operation moves one *chunk* (one block of
-// its lane's work), slice by slice. Memory is O(lanes + connections), never O(steps x ranks).
+// warps of one CTA that run one primitives object. A *program* is shared by all lanes that run it.
+// It is a list of operations, executed once per *loop*; every operation moves one *chunk* (one
+// block of its lane's work), slice by slice. Memory is O(lanes + connections), never O(steps x
+// ranks).
 //
-// A *connection* is a FIFO of `fifo_slices` slices between two lanes. An operation that receives and
-// sends waits for the incoming slice AND for a free slot on every outgoing connection, then moves it.
+// A *connection* is a FIFO of `fifo_slices` slices between two lanes. An operation that receives
+// and sends waits for the incoming slice AND for a free slot on every outgoing connection, then
+// moves it.
 //
 // Units: bytes. Source of the structure: NCCL src/device/primitives.h and prims_*.h semantics.
-// Invariants (validate() checks them): ids in range; a connection's sender and receiver move the same
-// number of slices of the same sizes in the same order; the schedule ends (no circular wait).
+// Invariants (validate() checks them): ids in range; a connection's sender and receiver move the
+// same number of slices of the same sizes in the same order; the schedule ends (no circular wait).
 #pragma once
 
 #include <cstdint>
@@ -27,14 +29,14 @@ namespace railyard::sim {
 // What one operation does with a slice. Names are NCCL's. "input" and "output" are the user's
 // buffers of the lane's rank.
 enum class Primitive : std::uint8_t {
-  send,                      // input -> peers
-  recv,                      // peer -> output
-  copy,                      // input -> output (no peer)
-  copy_send,                 // input -> output and peers
-  recv_copy_send,            // peer -> output and peers
-  recv_reduce_copy,          // sum of peers and input -> output
-  recv_reduce_send,          // sum of peers and input -> peers
-  recv_reduce_copy_send      // sum of peers and input -> output and peers
+  send,                  // input -> peers
+  recv,                  // peer -> output
+  copy,                  // input -> output (no peer)
+  copy_send,             // input -> output and peers
+  recv_copy_send,        // peer -> output and peers
+  recv_reduce_copy,      // sum of peers and input -> output
+  recv_reduce_send,      // sum of peers and input -> peers
+  recv_reduce_copy_send  // sum of peers and input -> output and peers
 };
 template <>
 struct EnumTable<Primitive> {
@@ -79,8 +81,10 @@ using Program = std::vector<Op>;  // run once per loop
 
 // Where the blocks of a channel's part lie in the buffers.
 enum class Layout : std::uint8_t {
-  // AllReduce ring: each loop covers blocks * chunk consecutive bytes, one chunk a block; in the last
-  // loop the chunk shrinks to ceil(rest / blocks) rounded up to `align`, so late blocks may be empty.
+  // AllReduce ring: each loop covers blocks * chunk consecutive bytes, one chunk a block; in the
+  // last
+  // loop the chunk shrinks to ceil(rest / blocks) rounded up to `align`, so late blocks may be
+  // empty.
   rotating,
   // AllGather, ReduceScatter: block b is the part of rank block_rank(b), at that rank * stride;
   // each loop moves one chunk of every block. The buffer with one block only (AllGather's input,
@@ -95,18 +99,19 @@ inline constexpr std::uint32_t kIdentityOrder = 0xffffffff;
 // The part of a message that one channel (or one point-to-point work) carries.
 struct Work {
   Layout layout = Layout::linear;
-  Bytes offset{};            // of the part in the buffer (per_rank: within a rank's block)
-  Bytes size{};              // of the part (per_rank: of one rank's part)
-  Bytes chunk{};             // largest bytes of one operation; > 0
-  Bytes stride{};            // per_rank: bytes of one rank's block
+  Bytes offset{};  // of the part in the buffer (per_rank: within a rank's block)
+  Bytes size{};    // of the part (per_rank: of one rank's part)
+  Bytes chunk{};   // largest bytes of one operation; > 0
+  Bytes stride{};  // per_rank: bytes of one rank's block
   std::uint32_t blocks = 1;
   std::int64_t align = 16;  // rotating: the last loop's chunk is a multiple of this
   std::uint32_t slices_per_chunk = 1;
-  Bytes min_slice{};          // an operation is cut into slices of at least this (Simple: max slice / 32)
-  std::int64_t slice_align = 1;  // slices are multiples of this many bytes (Simple: 16 elements)
-  bool single_block_input = false;   // the input buffer holds this rank's block alone, at 0
+  Bytes min_slice{};  // an operation is cut into slices of at least this (Simple: max slice / 32)
+  std::int64_t slice_align = 1;     // slices are multiples of this many bytes (Simple: 16 elements)
+  bool single_block_input = false;  // the input buffer holds this rank's block alone, at 0
   bool single_block_output = false;  // likewise the output buffer
-  Bytes input_shift{};   // added to input offsets (point-to-point: where the data for this peer lies)
+  Bytes
+      input_shift{};  // added to input offsets (point-to-point: where the data for this peer lies)
   Bytes output_shift{};  // added to output offsets
   // per_rank: which of Schedule::block_orders turns a block (a place in the ring) into a rank.
   std::uint32_t block_order = kIdentityOrder;
@@ -119,22 +124,31 @@ struct Region {
 
 // Loops a lane makes over its program; 0 for an empty part (NCCL launches no work for it).
 std::uint32_t loop_count(const Work& work);
-// The region of block `block` in loop `loop`, as offset in a full-sized buffer; size may be 0. Sizes
-// do not depend on the block order; who needs the address of a per_rank block passes block_rank().
+// The region of block `block` in loop `loop`, as offset in a full-sized buffer; size may be 0.
+// Sizes do not depend on the block order; who needs the address of a per_rank block passes
+// block_rank().
 Region block_region(const Work& work, std::uint32_t loop, std::uint32_t block);
 // Slice `slice` (0..slices_per_chunk-1) of a region; trailing slices may be empty. Empty slices are
 // still sent, received and credited, as in NCCL.
 Region slice_region(const Work& work, Region region, std::uint32_t slice);
 
 // What a lane is within its CTA. Lanes of one CTA share its copy rate by `copy_share`.
-enum class LaneRole : std::uint8_t { ring, tree_up, tree_down, tree_root, p2p_send, p2p_recv, local };
+enum class LaneRole : std::uint8_t {
+  ring,
+  tree_up,
+  tree_down,
+  tree_root,
+  p2p_send,
+  p2p_recv,
+  local
+};
 template <>
 struct EnumTable<LaneRole> {
   static constexpr std::string_view kind = "lane role";
   static constexpr std::array entries{
-      EnumEntry{LaneRole::ring, "ring"},           EnumEntry{LaneRole::tree_up, "treeUp"},
-      EnumEntry{LaneRole::tree_down, "treeDown"},  EnumEntry{LaneRole::tree_root, "treeRoot"},
-      EnumEntry{LaneRole::p2p_send, "p2pSend"},    EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
+      EnumEntry{LaneRole::ring, "ring"},          EnumEntry{LaneRole::tree_up, "treeUp"},
+      EnumEntry{LaneRole::tree_down, "treeDown"}, EnumEntry{LaneRole::tree_root, "treeRoot"},
+      EnumEntry{LaneRole::p2p_send, "p2pSend"},   EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
       EnumEntry{LaneRole::local, "local"}};
 };
 
@@ -149,8 +163,8 @@ struct Lane {
   std::uint32_t first_recv = 0, recv_count = 0;  // range in Schedule::slots
   std::uint32_t first_send = 0, send_count = 0;  // range in Schedule::slots
   std::uint32_t multiplicity = 1;                // equal lanes that this one stands for
-  // Lanes of one (rank, channel) start when all its lanes of lower batches have ended (point-to-point
-  // works run eight at a time on a channel).
+  // Lanes of one (rank, channel) start when all its lanes of lower batches have ended
+  // (point-to-point works run eight at a time on a channel).
   std::uint16_t batch = 0;
 };
 

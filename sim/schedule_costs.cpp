@@ -4,7 +4,8 @@
 
 namespace railyard::sim {
 
-Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group, const CostModel& model) {
+Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
+                                 const CostModel& model) {
   RAILYARD_CHECK(group.size() == schedule.ranks, "the schedule is for a group of another size");
   ScheduleCosts costs;
   costs.connections.reserve(schedule.connections.size());

@@ -13,7 +13,8 @@ struct ScheduleCosts {
   std::vector<LaneCost> lanes;              // by LaneId
 };
 
-Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group, const CostModel& model);
+Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
+                                 const CostModel& model);
 
 // The rate of a connection's flow when nothing else uses its links: min(cap, links); zero when
 // neither bounds it. `link_capacity` is indexed by LinkId. A staged connection's cap is that of the

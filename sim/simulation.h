@@ -1,5 +1,5 @@
-// All mutable state that the parts of one run share: clock, queue and network. No globals: any number
-// of simulations live side by side in one process and do not see each other.
+// All mutable state that the parts of one run share: clock, queue and network. No globals: any
+// number of simulations live side by side in one process and do not see each other.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,8 @@ class Simulation {
   // Network resource i is topology link i, at its achievable rate.
   Simulation(const Topology& topology, const CostModel& costs) : network_(queue_) {
     queue_.set_settler(&network_);
-    for (const Link& link : topology.links) network_.add_resource(costs.link_capacity(link), link.multiplicity);
+    for (const Link& link : topology.links)
+      network_.add_resource(costs.link_capacity(link), link.multiplicity);
   }
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;

@@ -22,10 +22,12 @@ enum class DeviceKind { gpu, nic, nvswitch, pcie_switch, cpu, fabric_switch };
 template <>
 struct EnumTable<DeviceKind> {
   static constexpr std::string_view kind = "device kind";
-  static constexpr std::array entries{
-      EnumEntry{DeviceKind::gpu, "gpu"},           EnumEntry{DeviceKind::nic, "nic"},
-      EnumEntry{DeviceKind::nvswitch, "nvswitch"}, EnumEntry{DeviceKind::pcie_switch, "pcie_switch"},
-      EnumEntry{DeviceKind::cpu, "cpu"},           EnumEntry{DeviceKind::fabric_switch, "fabric_switch"}};
+  static constexpr std::array entries{EnumEntry{DeviceKind::gpu, "gpu"},
+                                      EnumEntry{DeviceKind::nic, "nic"},
+                                      EnumEntry{DeviceKind::nvswitch, "nvswitch"},
+                                      EnumEntry{DeviceKind::pcie_switch, "pcie_switch"},
+                                      EnumEntry{DeviceKind::cpu, "cpu"},
+                                      EnumEntry{DeviceKind::fabric_switch, "fabric_switch"}};
 };
 
 // What a link is made of; the key of per-class parameters in a profile.
@@ -51,27 +53,28 @@ inline constexpr std::uint32_t kNoNode = 0xffffffff;
 
 struct Device {
   DeviceKind kind = DeviceKind::gpu;
-  std::uint32_t node = kNoNode;   // index into Topology::nodes
-  std::uint32_t local_index = 0;  // among the devices of this kind in its node (fabric: its level's)
-  std::string name;               // unique: "node3/gpu5", "spine/2"
+  std::uint32_t node = kNoNode;  // index into Topology::nodes
+  std::uint32_t local_index =
+      0;             // among the devices of this kind in its node (fabric: its level's)
+  std::string name;  // unique: "node3/gpu5", "spine/2"
 };
 
 struct Link {
   DeviceId from{};
   DeviceId to{};
   LinkClass link_class = LinkClass::nvlink;
-  Bandwidth capacity{};       // line rate of all parallel links together, one direction
-  Duration extra_latency{}; // on top of the class latency of the profile (long cables)
-  std::uint16_t width = 1;  // parallel links (NVLinks, trunk cables)
+  Bandwidth capacity{};            // line rate of all parallel links together, one direction
+  Duration extra_latency{};        // on top of the class latency of the profile (long cables)
+  std::uint16_t width = 1;         // parallel links (NVLinks, trunk cables)
   std::uint32_t multiplicity = 1;  // equal links that this one stands for
 };
 
 // One host (or NVLink domain) of the cluster.
 struct Node {
   std::string name;
-  std::string machine;            // catalogue name, e.g. "hgx-h100"
-  std::vector<DeviceId> gpus;     // by local index
-  std::vector<DeviceId> nics;     // by local index; index = rail where rails exist
+  std::string machine;              // catalogue name, e.g. "hgx-h100"
+  std::vector<DeviceId> gpus;       // by local index
+  std::vector<DeviceId> nics;       // by local index; index = rail where rails exist
   std::uint32_t nvlink_domain = 0;  // nodes of one NVLink domain carry the same number
 };
 

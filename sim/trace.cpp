@@ -10,12 +10,15 @@ std::uint64_t text_hash(std::string_view text) {
   return hash;
 }
 
-std::uint64_t ticks(Time time) { return static_cast<std::uint64_t>(time.time_since_epoch().count()); }
+std::uint64_t ticks(Time time) {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count());
+}
 
 }  // namespace
 
 std::uint32_t Trace::name(std::string_view text) {
-  const auto [it, added] = index_.try_emplace(std::string(text), static_cast<std::uint32_t>(names_.size()));
+  const auto [it, added] =
+      index_.try_emplace(std::string(text), static_cast<std::uint32_t>(names_.size()));
   if (added) {
     names_.emplace_back(text);
     name_hash_.push_back(text_hash(text));
@@ -26,7 +29,8 @@ std::uint32_t Trace::name(std::string_view text) {
 void Trace::add(const Span& span) {
   const std::uint64_t who = std::uint64_t{span.rank} << 32 | std::uint64_t{span.stream} << 8 |
                             static_cast<std::uint64_t>(span.kind);
-  hash_ += mix_hash(name_hash_[span.name] ^ mix_hash(who ^ mix_hash(ticks(span.start) ^ mix_hash(ticks(span.end)))));
+  hash_ += mix_hash(name_hash_[span.name] ^
+                    mix_hash(who ^ mix_hash(ticks(span.start) ^ mix_hash(ticks(span.end)))));
   if (span.rank < ranks_kept_) spans_.push_back(span);
 }
 

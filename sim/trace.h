@@ -1,8 +1,9 @@
 // The trace of a run: what ran when, on which stream of which rank, and one hash over all of it.
 //
-// The hash is a sum over records, so equal records give equal hashes in any order; two runs with the
-// same hash agree on every start and end of every kernel and collective, and through the collectives'
-// digests on every message. Spans are kept only for the ranks asked for; the hash covers all.
+// The hash is a sum over records, so equal records give equal hashes in any order; two runs with
+// the same hash agree on every start and end of every kernel and collective, and through the
+// collectives' digests on every message. Spans are kept only for the ranks asked for; the hash
+// covers all.
 #pragma once
 
 #include <cstdint>

@@ -77,9 +77,12 @@ constexpr Bytes bytes(std::int64_t n) { return Bytes::from_raw(n); }
 constexpr Flops flops(std::int64_t n) { return Flops::from_raw(n); }
 
 inline constexpr std::int64_t kBandwidthScale = 65'536;  // raw units per B/s
-constexpr Bandwidth bytes_per_second(std::int64_t n) { return Bandwidth::from_raw(n * kBandwidthScale); }
+constexpr Bandwidth bytes_per_second(std::int64_t n) {
+  return Bandwidth::from_raw(n * kBandwidthScale);
+}
 constexpr Bandwidth gigabytes_per_second(double g) {
-  return Bandwidth::from_raw(static_cast<std::int64_t>(g * 1e9 * static_cast<double>(kBandwidthScale)));
+  return Bandwidth::from_raw(
+      static_cast<std::int64_t>(g * 1e9 * static_cast<double>(kBandwidthScale)));
 }
 constexpr Bandwidth gigabits_per_second(double g) { return gigabytes_per_second(g / 8); }
 constexpr double to_gigabytes_per_second(Bandwidth b) {
@@ -111,19 +114,33 @@ std::string to_text(Duration duration);
 
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return bytes(static_cast<std::int64_t>(n)); }
-constexpr Bytes operator""_KiB(unsigned long long n) { return bytes(static_cast<std::int64_t>(n) << 10); }
-constexpr Bytes operator""_MiB(unsigned long long n) { return bytes(static_cast<std::int64_t>(n) << 20); }
-constexpr Bytes operator""_GiB(unsigned long long n) { return bytes(static_cast<std::int64_t>(n) << 30); }
-constexpr Bytes operator""_TiB(unsigned long long n) { return bytes(static_cast<std::int64_t>(n) << 40); }
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return bytes(static_cast<std::int64_t>(n) << 10);
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return bytes(static_cast<std::int64_t>(n) << 20);
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return bytes(static_cast<std::int64_t>(n) << 30);
+}
+constexpr Bytes operator""_TiB(unsigned long long n) {
+  return bytes(static_cast<std::int64_t>(n) << 40);
+}
 constexpr Bandwidth operator""_GBps(unsigned long long n) {
   return bytes_per_second(static_cast<std::int64_t>(n) * 1'000'000'000);
 }
 constexpr Bandwidth operator""_Gbps(unsigned long long n) {
   return Bandwidth::from_raw(static_cast<std::int64_t>(n) * 125'000'000 * kBandwidthScale);
 }
-constexpr Duration operator""_ps(unsigned long long n) { return picoseconds(static_cast<std::int64_t>(n)); }
-constexpr Duration operator""_ns(unsigned long long n) { return nanoseconds(static_cast<std::int64_t>(n)); }
-constexpr Duration operator""_us(unsigned long long n) { return microseconds(static_cast<std::int64_t>(n)); }
+constexpr Duration operator""_ps(unsigned long long n) {
+  return picoseconds(static_cast<std::int64_t>(n));
+}
+constexpr Duration operator""_ns(unsigned long long n) {
+  return nanoseconds(static_cast<std::int64_t>(n));
+}
+constexpr Duration operator""_us(unsigned long long n) {
+  return microseconds(static_cast<std::int64_t>(n));
+}
 constexpr Duration operator""_ms(unsigned long long n) {
   return microseconds(static_cast<std::int64_t>(n) * 1'000);
 }

@@ -37,14 +37,16 @@ void set_wire_ratio(Protocol protocol, double efficiency, ConnectionCost& cost) 
 Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
   if (payload_rate.raw() == 0) return {};
   const double share = lane.copy_percent / 100.0;
-  const double ratio = static_cast<double>(cost.wire_numerator) / static_cast<double>(cost.wire_denominator);
+  const double ratio =
+      static_cast<double>(cost.wire_numerator) / static_cast<double>(cost.wire_denominator);
   return std::max(Bandwidth::from_raw(1), sim::scale(payload_rate, share * ratio));
 }
 
 }  // namespace
 
 Bandwidth CommCosts::link_capacity(const sim::Link& link) const {
-  return std::max(Bandwidth::from_raw(1), sim::scale(link.capacity, parameters_->link(link.link_class).efficiency));
+  return std::max(Bandwidth::from_raw(1),
+                  sim::scale(link.capacity, parameters_->link(link.link_class).efficiency));
 }
 
 sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const sim::Group& group,
@@ -52,6 +54,7 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
   const sim::Lane& from = schedule.lanes[connection.from.index()];
   const sim::Lane& to = schedule.lanes[connection.to.index()];
   std::vector<sim::DeviceId> way_points{group[from.rank].gpu};
+  if (connection.relay.valid()) way_points.push_back(connection.relay);
   if (connection.nic_out.valid()) way_points.push_back(connection.nic_out);
   if (connection.nic_in.valid()) way_points.push_back(connection.nic_in);
   way_points.push_back(group[to.rank].gpu);
@@ -70,7 +73,8 @@ Duration CommCosts::latency(const sim::Route& route) const {
   return sum;
 }
 
-sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule, const sim::Group& group,
+sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
+                                                  const sim::Group& group,
                                                   sim::ConnectionId id) const {
   const sim::Connection& connection = schedule.connections[id.index()];
   const sim::Lane& sender = schedule.lanes[connection.from.index()];
@@ -92,8 +96,8 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
     if (protocol == Protocol::ll128) cost.grain = sim::bytes(kLl128Grain);
     return cost;
   }
+  cost.completion = cost.latency;  // the acknowledgement comes back on the wire
   cost.latency += costs.net_hop_latency;
-  cost.credit_latency += costs.net_hop_latency;
   cost.send_service = parameters_->network.proxy_send;
   if (protocol == Protocol::simple) {
     cost.latency += parameters_->network.flush;

@@ -8,20 +8,20 @@
 //                latency = L + P.hop_latency             credit = L + P.hop_latency
 //                grain   = 16 B (LL) or 1,920 B (LL128): cut-through; Simple stores and forwards
 //   staged       copy    = payload at P.channel_rate x share (into the FIFO), then the proxy
-//                latency = L + P.net_hop_latency (+ flush for Simple)    credit = L + P.net_hop_latency
-//                send_service = network.proxy_send; recv_service = network.proxy_recv for Simple only:
-//                LL and LL128 flags land in GPU memory and need no proxy
-//                over the network every protocol is step-granular (no cut-through)
+//                latency = L + P.net_hop_latency (+ flush for Simple)    credit = completion = L
+//                send_service = network.proxy_send; recv_service = network.proxy_recv for Simple
+//                only: LL and LL128 flags land in GPU memory and need no proxy over the network
+//                every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   slowdown     compute kernels  sms / (sms - channels), waves not quantised
-//                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections can
-//                send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
+//                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections
+//                can send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
 //
-// Sources: NCCL src/device/prims_*.h, transport/net.cc, proxy.cc for the structure; the numbers are the
-// profile's. Not modelled: host-staged (no GPUDirect) paths, shared-memory transport, PXN, several
-// queue pairs; a route over PCIe or the CPUs is treated as peer-to-peer.
+// Sources: NCCL src/device/prims_*.h, transport/net.cc, proxy.cc for the structure; the numbers are
+// the profile's. Not modelled: host-staged (no GPUDirect) paths, shared-memory transport, several
+// queue pairs; a relay (PXN) is a way point of the route, its copy is not; a route over PCIe or the
+// CPUs is treated as peer-to-peer.
 #pragma once
-
 
 #include "sim/cost.h"
 #include "sim/parameters.h"
@@ -45,7 +45,8 @@ class CommCosts final : public sim::CostModel {
                                        const sim::Group& group) const override;
 
  private:
-  [[nodiscard]] sim::Result<sim::Route> route(const sim::Schedule& schedule, const sim::Group& group,
+  [[nodiscard]] sim::Result<sim::Route> route(const sim::Schedule& schedule,
+                                              const sim::Group& group,
                                               const sim::Connection& connection) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
 

@@ -29,15 +29,18 @@ KernelTime KernelModel::roofline(Flops work, Bytes traffic, LayerKind kind) cons
 }
 
 KernelTime KernelModel::forward(const Layer& layer, std::int64_t samples) const {
-  return roofline(layer.work.forward_flops * samples, forward_traffic(layer, samples, compute_), layer.kind);
+  return roofline(layer.work.forward_flops * samples, forward_traffic(layer, samples, compute_),
+                  layer.kind);
 }
 
 KernelTime KernelModel::dgrad(const Layer& layer, std::int64_t samples) const {
-  return roofline(layer.work.dgrad_flops * samples, dgrad_traffic(layer, samples, compute_), layer.kind);
+  return roofline(layer.work.dgrad_flops * samples, dgrad_traffic(layer, samples, compute_),
+                  layer.kind);
 }
 
 KernelTime KernelModel::wgrad(const Layer& layer, std::int64_t samples) const {
-  return roofline(layer.work.wgrad_flops * samples, wgrad_traffic(layer, samples, compute_), layer.kind);
+  return roofline(layer.work.wgrad_flops * samples, wgrad_traffic(layer, samples, compute_),
+                  layer.kind);
 }
 
 }  // namespace railyard::models

@@ -3,15 +3,17 @@
 //   time = max( FLOPs / (efficiency x peak), bytes / (memory_efficiency x hbm_bandwidth) )
 //
 // The peak is that of the compute precision (TF32 falls back to FP32, FP16 and BF16 use the tensor
-// peak); the efficiency is gemm_efficiency or conv_efficiency by the layer's kind. A kernel is bound by
-// compute or by memory, whichever term is larger, and slows down accordingly beside a collective.
+// peak); the efficiency is gemm_efficiency or conv_efficiency by the layer's kind. A kernel is
+// bound by compute or by memory, whichever term is larger, and slows down accordingly beside a
+// collective.
 //
-// Backward of a layer: dgrad then wgrad, one kernel each; autocast adds one cast kernel per layer and
-// forward (reads FP32 weights, writes half). Optimizers are fused: bytes per fp32 parameter 12 (SGD: read
-// gradient and weight, write weight), 20 (momentum), 28 (Adam), in multi-tensor launches.
+// Backward of a layer: dgrad then wgrad, one kernel each; autocast adds one cast kernel per layer
+// and forward (reads FP32 weights, writes half). Optimizers are fused: bytes per fp32 parameter 12
+// (SGD: read gradient and weight, write weight), 20 (momentum), 28 (Adam), in multi-tensor
+// launches.
 //
-// Source: facts of public models and traces (kernel counts per layer, bytes per parameter). Stops being
-// valid for kernels too small to fill the GPU (no wave quantisation), unfused attention, and
+// Source: facts of public models and traces (kernel counts per layer, bytes per parameter). Stops
+// being valid for kernels too small to fill the GPU (no wave quantisation), unfused attention, and
 // framework-specific fusions.
 #pragma once
 

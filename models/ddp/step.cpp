@@ -11,7 +11,8 @@ using sim::GpuEventId;
 using sim::Kernel;
 using sim::Task;
 
-// Parameters per launch of a multi-tensor optimizer kernel (its argument table holds about so many).
+// Parameters per launch of a multi-tensor optimizer kernel (its argument table holds about so
+// many).
 constexpr std::size_t kTensorsPerOptimizerLaunch = 48;
 
 // The part of a backward pass that decides when a bucket is launched.
@@ -70,7 +71,8 @@ Task launch_complete_buckets(const DdpProgram& program, DdpRank& rank, const Ddp
     const std::size_t bucket = reducer.take_next();
     DdpRank::Marks& marks = rank.marks.back();
     if (bucket == 0) marks.first_bucket_call = rank.launched;
-    co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name, marks.bucket_ready[bucket]);
+    co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name,
+                               marks.bucket_ready[bucket]);
     done.push_back(rank.host->gpu().record(rank.communication));
   }
 }
@@ -124,22 +126,27 @@ void add_layers(const NeuralNetwork& network, const DdpOptions& options, const K
   const GradientOrder order = gradient_order(network);
   const std::vector<Layer>& layers = network.layers();
   std::vector<std::vector<std::uint32_t>> arrive(layers.size());
-  for (std::size_t i = 0; i < order.arrivals.size(); ++i) arrive[order.arrivals[i].layer].push_back(inputs.arrival[i]);
+  for (std::size_t i = 0; i < order.arrivals.size(); ++i)
+    arrive[order.arrivals[i].layer].push_back(inputs.arrival[i]);
 
   const std::int64_t samples = options.batch_per_gpu;
   const std::uint32_t cast_name = trace.name("cast weights");
   for (const Layer& layer : layers) {
     if (options.autocast && layer.work.weight_elements > 0)
       program.forward.push_back(named(
-          kernels.move(sim::bytes(layer.work.weight_elements * (element_size(Dtype::fp32) + element_size(options.compute)))),
+          kernels.move(sim::bytes(layer.work.weight_elements *
+                                  (element_size(Dtype::fp32) + element_size(options.compute)))),
           cast_name));
     program.forward.push_back(named(kernels.forward(layer, samples), trace.name(layer.name)));
   }
   for (std::size_t l = layers.size(); l-- > 0;) {
     const Layer& layer = layers[l];
     DdpProgram::BackwardStep step;
-    if (options.recompute) step.kernels.push_back(named(kernels.forward(layer, samples), trace.name("recompute " + layer.name)));
-    if (const KernelTime time = kernels.dgrad(layer, samples); layer.has_dgrad && time.time.count() > 0)
+    if (options.recompute)
+      step.kernels.push_back(
+          named(kernels.forward(layer, samples), trace.name("recompute " + layer.name)));
+    if (const KernelTime time = kernels.dgrad(layer, samples);
+        layer.has_dgrad && time.time.count() > 0)
       step.kernels.push_back(named(time, trace.name("dgrad " + layer.name)));
     if (const KernelTime time = kernels.wgrad(layer, samples); time.time.count() > 0)
       step.kernels.push_back(named(time, trace.name("wgrad " + layer.name)));
@@ -157,14 +164,18 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
   for (const BucketTensor& tensor : inputs.tensors) {
     const Bytes size = sim::bytes(tensor.elements * element_size(tensor.dtype));
     program.copy_in.push_back(named(kernels.move(size * 2), in));
-    if (!options.buckets.gradient_as_bucket_view) program.copy_out.push_back(named(kernels.move(size * 2), out));
+    if (!options.buckets.gradient_as_bucket_view)
+      program.copy_out.push_back(named(kernels.move(size * 2), out));
     optimizer += sim::bytes(tensor.elements * options.optimizer_bytes);
   }
-  for (const auto& [elements, size] : {std::pair{network.buffers().fp32_elements, 4}, std::pair{network.buffers().int64_elements, 8}})
+  for (const auto& [elements, size] : {std::pair{network.buffers().fp32_elements, 4},
+                                       std::pair{network.buffers().int64_elements, 8}})
     if (elements > 0)
-      program.flatten_buffers.push_back(named(kernels.move(sim::bytes(elements * size * 2)), trace.name("flatten buffers")));
+      program.flatten_buffers.push_back(
+          named(kernels.move(sim::bytes(elements * size * 2)), trace.name("flatten buffers")));
   if (optimizer.raw() == 0) return;
-  const auto launches = static_cast<std::int64_t>((inputs.tensors.size() + kTensorsPerOptimizerLaunch - 1) / kTensorsPerOptimizerLaunch);
+  const auto launches = static_cast<std::int64_t>(
+      (inputs.tensors.size() + kTensorsPerOptimizerLaunch - 1) / kTensorsPerOptimizerLaunch);
   for (std::int64_t i = 0; i < launches; ++i)
     program.optimizer.push_back(named(kernels.move(optimizer / launches), trace.name("optimizer")));
 }
@@ -179,13 +190,18 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
   const BucketList& buckets = plan.of_iteration(iteration);
   if (plan.rebuild_before_iteration == iteration) {
     // All indices and the bucket count, then the bucket sizes, as int32.
-    calls.rebuild.push_back({Collective::broadcast, sim::bytes(static_cast<std::int64_t>(inputs.tensors.size() + 1) * 4), 4});
-    calls.rebuild.push_back({Collective::broadcast, sim::bytes(static_cast<std::int64_t>(buckets.size()) * 4), 4});
+    calls.rebuild.push_back({Collective::broadcast,
+                             sim::bytes(static_cast<std::int64_t>(inputs.tensors.size() + 1) * 4),
+                             4});
+    calls.rebuild.push_back(
+        {Collective::broadcast, sim::bytes(static_cast<std::int64_t>(buckets.size()) * 4), 4});
   }
   if (options.broadcast_buffers) {
     const Buffers& buffers = network.buffers();
-    if (buffers.fp32_elements > 0) calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.fp32_elements * 4), 4});
-    if (buffers.int64_elements > 0) calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.int64_elements * 8), 8});
+    if (buffers.fp32_elements > 0)
+      calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.fp32_elements * 4), 4});
+    if (buffers.int64_elements > 0)
+      calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.int64_elements * 8), 8});
   }
   for (const Bucket& bucket : buckets) {
     const Dtype dtype = inputs.tensors[bucket.parameters.front()].dtype;
@@ -193,7 +209,8 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
   }
   const bool static_first = options.buckets.static_graph && iteration == 1;
   if ((options.buckets.find_unused_parameters && !options.buckets.static_graph) || static_first)
-    calls.unused.push_back({Collective::all_reduce, sim::bytes(static_cast<std::int64_t>(inputs.tensors.size()) * 4), 4});
+    calls.unused.push_back({Collective::all_reduce,
+                            sim::bytes(static_cast<std::int64_t>(inputs.tensors.size()) * 4), 4});
   return calls;
 }
 
@@ -213,7 +230,8 @@ Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOpti
 
 Task run_ddp(const DdpProgram& program, DdpRank& rank) {
   sim::HostThread& host = *rank.host;
-  for (std::int64_t iteration = 1; iteration <= static_cast<std::int64_t>(program.iterations.size()); ++iteration) {
+  for (std::int64_t iteration = 1;
+       iteration <= static_cast<std::int64_t>(program.iterations.size()); ++iteration) {
     const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
     rank.marks.emplace_back();
     co_await rebuild_buckets(program, rank, calls);

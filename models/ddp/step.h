@@ -3,16 +3,19 @@
 //
 //   forward    rebuild of the buckets (once: two broadcasts and a host sync), broadcast of buffers,
 //              then the layers' kernels
-//   backward   per layer dgrad, wgrad; per parameter, in arrival order, the hook: one kernel that scales
-//              the gradient into its bucket; a bucket that is full is launched if it is next in order,
-//              with all complete ones behind it: an event on the compute stream, the group's stream
-//              waits for it, one AllReduce
-//   finalize   per bucket the compute stream waits for its AllReduce, then one copy kernel per parameter
+//   backward   per layer dgrad, wgrad; per parameter, in arrival order, the hook: one kernel that
+//   scales
+//              the gradient into its bucket; a bucket that is full is launched if it is next in
+//              order, with all complete ones behind it: an event on the compute stream, the group's
+//              stream waits for it, one AllReduce
+//   finalize   per bucket the compute stream waits for its AllReduce, then one copy kernel per
+//   parameter
 //              back into the gradient (none with gradient_as_bucket_view)
 //   step       the optimizer, behind all of that on the compute stream
 //
-// The host never waits in a steady iteration; it runs ahead of the GPU until the launch queue is full, or
-// is the bottleneck itself. All ranks run the same program; they differ in what their GPU and host cost.
+// The host never waits in a steady iteration; it runs ahead of the GPU until the launch queue is
+// full, or is the bottleneck itself. All ranks run the same program; they differ in what their GPU
+// and host cost.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +34,9 @@ namespace railyard::models {
 struct DdpOptions {
   BucketOptions buckets;
   std::int64_t batch_per_gpu = 1;
-  Dtype compute = Dtype::fp32;    // of the kernels
-  bool autocast = false;          // casts of fp32 weights before each layer
-  bool recompute = false;         // activation checkpointing: each layer's forward runs again
+  Dtype compute = Dtype::fp32;  // of the kernels
+  bool autocast = false;        // casts of fp32 weights before each layer
+  bool recompute = false;       // activation checkpointing: each layer's forward runs again
   bool broadcast_buffers = true;
   std::int64_t optimizer_bytes = 20;  // HBM traffic per parameter and step; 0 = no optimizer
   std::int64_t iterations = 3;
@@ -41,18 +44,18 @@ struct DdpOptions {
 
 // What DDP puts on the wire in one iteration.
 struct DdpCollectives {
-  std::vector<sim::PlanId> rebuild;   // broadcasts before the forward, host waits
-  std::vector<sim::PlanId> buffers;   // broadcasts before the forward
-  std::vector<sim::PlanId> buckets;   // in launch order
-  std::vector<sim::PlanId> unused;    // find_unused_parameters: the bitmap's AllReduce
+  std::vector<sim::PlanId> rebuild;  // broadcasts before the forward, host waits
+  std::vector<sim::PlanId> buffers;  // broadcasts before the forward
+  std::vector<sim::PlanId> buckets;  // in launch order
+  std::vector<sim::PlanId> unused;   // find_unused_parameters: the bitmap's AllReduce
 };
 
-// The program of all ranks: kernels with their times, what arrives after which, and the collectives.
-// Built once, shared, not changed while it runs.
+// The program of all ranks: kernels with their times, what arrives after which, and the
+// collectives. Built once, shared, not changed while it runs.
 struct DdpProgram {
   struct BackwardStep {
-    std::vector<sim::Kernel> kernels;        // recomputed forward, dgrad, wgrad
-    std::vector<std::uint32_t> parameters;   // whose gradients are then complete (DDP indices)
+    std::vector<sim::Kernel> kernels;       // recomputed forward, dgrad, wgrad
+    std::vector<std::uint32_t> parameters;  // whose gradients are then complete (DDP indices)
   };
   std::vector<sim::Kernel> forward;
   std::vector<BackwardStep> backward;

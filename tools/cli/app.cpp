@@ -1,18 +1,22 @@
 #include "tools/cli/app.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 
 #include "sim/check.h"
+#include "sim/text.h"
 #include "sim/version.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/explore_command.h"
 #include "tools/cli/format.h"
+#include "tools/cli/help_formatter.h"
 #include "tools/cli/help_topics.h"
 #include "tools/cli/run_command.h"
 #include "tools/cli/topo_command.h"
@@ -81,11 +85,13 @@ void add_run(CLI::App& app, RunArguments& out) {
       ->type_name("FORMAT")
       ->description("table, or nccl-tests: what nccl-tests itself would print (default table)");
   run.add_flag("--full", out.full, "Show every row of long tables");
-  run.add_flag("!--no-sensitivity", out.sensitivity,
-               "Do not run again with each cost changed by 10 %");
-  run.add_flag("!--no-replay", out.replay,
-               "Simulate every collective, also where an equal one was simulated before; the "
-               "result is the same");
+  run.add_flag_callback(
+      "--no-sensitivity", [&out] { out.sensitivity = false; },
+      "Do not run again with each cost changed by 10 %");
+  run.add_flag_callback(
+      "--no-replay", [&out] { out.replay = false; },
+      "Simulate every collective, also where an equal one was simulated before; the "
+      "result is the same");
   run.add_option("--ranks", out.ranks, "Ranks to keep in timeline.json: the first N (default 8)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
@@ -172,12 +178,24 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.description("Simulates communication and training steps on GPU clusters.");
   app.set_version_flag("--version", "railyard " + std::string(sim::kVersion));
   app.require_subcommand(1);
-  app.get_formatter()->column_width(28);
+  app.formatter(std::make_shared<HelpFormatter>());
   add_run(app, arguments.run);
   add_explore(app, arguments.explore);
   add_topology(app, arguments.topology);
   add_help(app, arguments);
   app.footer(help_topics_footer());
+}
+
+// A first word that is no command. The library would ask for a command instead of naming it.
+int unknown_command(CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App* /*any*/) { return true; }))
+    names.push_back(each->get_name());
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  complain(fmt::format("there is no command '{}'{} (one of: {})", word,
+                       sim::did_you_mean(word, views), fmt::join(names, ", ")));
+  complain("try `railyard --help`");
+  return kUsage;
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -207,6 +225,13 @@ int run_app(int argc, const char* const* argv) {
     Arguments arguments;
     CLI::App app("", "railyard");
     describe(app, arguments);
+    if (argc < 2) {
+      std::fputs(app.help().c_str(), stderr);
+      return kUsage;
+    }
+    const std::string first = argv[1];
+    if (!first.starts_with('-') && find_command(app, first) == nullptr)
+      return unknown_command(app, first);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -45,18 +45,21 @@ std::string Table::text(std::string_view indent) const {
 }
 
 std::string wrap(std::string_view text, std::size_t width, std::string_view indent) {
-  std::string out;
-  std::size_t column = 0;
+  std::string out(text.substr(0, std::min(text.find_first_not_of(' '), text.size())));
+  text.remove_prefix(out.size());
+  std::size_t column = out.size();
+  bool first = true;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
-    if (column > 0 && column + 1 + word.size() > width) {
+    if (!first && column + 1 + word.size() > width) {
       out.append("\n").append(indent);
       column = indent.size();
-    } else if (column > 0) {
+    } else if (!first) {
       out += ' ';
       ++column;
     }
+    first = false;
     out.append(word);
     column += word.size();
     text.remove_prefix(std::min(end + 1, text.size()));
