@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -140,12 +141,13 @@ Result<std::string> read_text_file(const std::string& path) {
   if (fs::is_directory(status)) return fail("a directory, not a file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return fail("the file cannot be read");
-  // Read at most one byte too many: the size of a pipe or a device is not known beforehand.
-  std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // In pieces: the size of a pipe or a device is not known beforehand.
+  std::string text;
+  for (std::array<char, 65536> piece; stream && text.size() <= kMaxFileBytes;) {
+    stream.read(piece.data(), piece.size());
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+  }
   if (stream.bad()) return fail("the file cannot be read");
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  text.shrink_to_fit();
   if (text.size() > kMaxFileBytes)
     return sim::bad_input(fmt::format("larger than {} MiB", kMaxFileBytes >> 20), path);
   return text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace railyard::sim {
 namespace {
@@ -103,9 +104,7 @@ std::int64_t Network::end_of(Uint128 work, std::uint64_t level) const {
 Bandwidth Network::rate(FlowId id) const {
   const Flow& flow = flows_[id.index()];
   if (flow.state != State::active) return {};
-  const std::uint64_t level =
-      flow.bottleneck == kPrivate ? flow.level : resources_[flow.bottleneck].level;
-  return Bandwidth::from_raw(static_cast<std::int64_t>(level * flow.share));
+  return Bandwidth::from_raw(static_cast<std::int64_t>(level_of_flow(flow) * flow.share));
 }
 
 void Network::on_event(std::uint32_t code, std::uint32_t argument) {
@@ -147,7 +146,7 @@ void Network::activate(std::uint32_t id) {
     Resource& resource = resources_[uses_[u].resource];
     uses_[u].position = static_cast<std::uint32_t>(resource.active.size());
     const std::uint32_t other = flow.first_use + flow.first_use + 1 - u;
-    resource.active.push_back({id, u, flow.pair ? uses_[other].resource : kGeneric, false});
+    resource.active.push_back({id, u, flow.pair ? uses_[other].resource : kGeneric});
     resource.load += uses_[u].load;
   }
   merge_clusters(flow);
@@ -158,6 +157,19 @@ void Network::activate(std::uint32_t id) {
   flow.end_time = -1;
   flow.mark =
       (Uint128(static_cast<std::uint64_t>(flow.size)) * kWorkPerByte + flow.share - 1) / flow.share;
+}
+
+void Network::swap_active(Resource& resource, std::uint32_t a, std::uint32_t b) {
+  std::swap(resource.active[a], resource.active[b]);
+  uses_[resource.active[a].use].position = a;
+  uses_[resource.active[b].use].position = b;
+}
+
+// Takes a use out of the held part of its resource's list, if it is there.
+void Network::release_pair(std::uint32_t use) {
+  Resource& resource = resources_[uses_[use].resource];
+  if (uses_[use].position >= resource.held) return;
+  swap_active(resource, uses_[use].position, --resource.held);
 }
 
 void Network::deactivate(std::uint32_t id) {
@@ -172,9 +184,9 @@ void Network::deactivate(std::uint32_t id) {
   }
   for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
     Resource& resource = resources_[uses_[u].resource];
-    const ActiveUse last = resource.active.back();
-    resource.active[uses_[u].position] = last;
-    uses_[last.use].position = uses_[u].position;
+    release_pair(u);
+    swap_active(resource, uses_[u].position,
+                static_cast<std::uint32_t>(resource.active.size() - 1));
     resource.active.pop_back();
     resource.load -= uses_[u].load;
     if (!resource.active.empty())
@@ -201,7 +213,7 @@ void Network::set_private(std::uint32_t id, std::uint64_t level) {
   if (flow.bottleneck != kPrivate) {
     touched_groups_.push_back(flow.bottleneck);
     for (std::uint32_t u = flow.first_use; flow.pair && u < flow.first_use + 2; ++u)
-      resources_[uses_[u].resource].active[uses_[u].position].held = false;
+      release_pair(u);
   }
   flow.bottleneck = kPrivate;
   flow.level = level;
@@ -210,15 +222,35 @@ void Network::set_private(std::uint32_t id, std::uint64_t level) {
   new_private_.push_back(id);
 }
 
+std::uint64_t Network::level_of_flow(const Flow& flow) const {
+  return flow.bottleneck == kPrivate ? flow.level : resources_[flow.bottleneck].level;
+}
+
+// Stamps tell this solve from all earlier ones; when they run out they start afresh.
+void Network::next_stamp() {
+  if (++stamp_ != 0 && level_stamp_ < std::numeric_limits<std::uint32_t>::max() / 2) return;
+  for (Flow& flow : flows_) flow.stamp = flow.fixed_stamp = 0;
+  for (Resource& resource : resources_) resource.stamp = 0;
+  for (Filling& filling : filling_) filling.done = filling.level_stamp = 0;
+  stamp_ = 1;
+  level_stamp_ = 0;
+}
+
 void Network::settle() {
   if (changed_.empty() && touched_groups_.empty()) return;
+  lowest_change_ = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint32_t id : changed_) {
     flows_[id].listed = false;
-    if (flows_[id].state == State::ended) deactivate(id);
+    if (flows_[id].state != State::ended) continue;
+    lowest_change_ = std::min(lowest_change_, level_of_flow(flows_[id]));
+    deactivate(id);
   }
-  for (const std::uint32_t id : changed_)
-    if (flows_[id].state == State::starting) activate(id);
-  ++stamp_;
+  for (const std::uint32_t id : changed_) {
+    if (flows_[id].state != State::starting) continue;
+    activate(id);
+    lowest_change_ = 0;  // a new flow may lower any level
+  }
+  next_stamp();
   for (const std::uint32_t id : changed_) {
     const Flow& flow = flows_[id];
     // Level 0 marks a flow that just joined; one that ended and was started again changed nothing.

@@ -130,7 +130,6 @@ class Network final : public EventHandler, public Settler {
     std::uint32_t flow = 0;
     std::uint32_t use = 0;
     std::uint32_t other = kGeneric;  // pair flows: the other resource
-    bool held = false;               // pair flows: this resource holds the flow back
   };
   // A resource during a solve; kept apart and small so that a component's stay in the first cache.
   struct Filling {
@@ -162,8 +161,9 @@ class Network final : public EventHandler, public Settler {
     std::uint32_t stamp = 0;  // of the solve that saw it
     std::uint32_t cluster = 0;
     std::uint32_t heap_position = 0xffffffff;
-    std::vector<ActiveUse> active;
-    std::vector<Mark> marks;  // min-heap; entries of flows that moved away are stale
+    std::vector<ActiveUse> active;  // pair flows that it holds back first
+    std::uint32_t held = 0;         // how many those are
+    std::vector<Mark> marks;        // min-heap; entries of flows that moved away are stale
   };
   struct Candidate {
     std::uint64_t level;    // when it was looked at last
@@ -180,6 +180,8 @@ class Network final : public EventHandler, public Settler {
   void set_private(std::uint32_t flow, std::uint64_t level);
   void attach(std::uint32_t flow, std::uint32_t resource);
   [[nodiscard]] Uint128 work_left(const Flow& flow) const;
+  [[nodiscard]] std::uint64_t level_of_flow(const Flow& flow) const;
+  void next_stamp();
   void begin_work(std::uint32_t flow);
   // now + ceil(work / level), or the end of time.
   [[nodiscard]] std::int64_t end_of(Uint128 work, std::uint64_t level) const;
@@ -198,6 +200,7 @@ class Network final : public EventHandler, public Settler {
   // network_solve.cpp: max-min
   void solve_component(std::uint32_t seed);
   void collect(std::uint32_t seed);
+  void keep_lower_levels();
   void search(std::uint32_t seed);
   void merge_clusters(const Flow& flow);
   void rebuild(std::uint32_t cluster);
@@ -207,7 +210,9 @@ class Network final : public EventHandler, public Settler {
   void sift_candidate();
   void fix(std::uint32_t flow, std::uint64_t level, std::uint32_t resource);
   void fix_all_on(std::uint32_t resource, std::uint64_t level);
-  void hold_pair(ActiveUse& active, std::uint32_t resource);
+  void hold_pair(std::uint32_t resource, std::uint32_t position);
+  void release_pair(std::uint32_t use);
+  void swap_active(Resource& resource, std::uint32_t a, std::uint32_t b);
   void take(const Flow& flow, std::uint64_t level);
   [[nodiscard]] std::uint64_t level_of(std::uint32_t resource) const;
 
@@ -228,8 +233,10 @@ class Network final : public EventHandler, public Settler {
 
   // Scratch of a solve.
   std::uint32_t stamp_ = 0;
+  std::uint64_t lowest_change_ = 0;  // level of the slowest flow that ended; 0 if one started
   std::uint32_t level_stamp_ = 0;
   std::vector<std::uint32_t> component_;  // resources
+  bool pairs_only_ = false;               // all flows of the component are pair flows
   std::vector<Candidate> candidates_;     // heap of resources by level
   std::vector<std::uint32_t> bottlenecks_;
   std::vector<std::uint32_t> capped_;  // flows with a cap, by cap level

@@ -67,7 +67,8 @@ void Network::collect(std::uint32_t seed) {
   const Cluster& cluster = clusters_[resources_[seed].cluster];
   component_.clear();
   capped_.clear();
-  if (cluster.generic != 0) return search(seed);
+  pairs_only_ = cluster.generic == 0;
+  if (!pairs_only_) return search(seed);
   for (const std::uint32_t id : cluster.members) {
     resources_[id].stamp = stamp_;
     if (!resources_[id].active.empty()) component_.push_back(id);
@@ -98,6 +99,28 @@ void Network::search(std::uint32_t seed) {
   });
 }
 
+// When flows have only ended, levels below that of the slowest of them stay as they are: filling
+// gets so far without meeting any of their resources. Takes the resources that settled there out of
+// component_, with what their flows use elsewhere.
+void Network::keep_lower_levels() {
+  if (!pairs_only_ || lowest_change_ == 0) return;
+  const auto is_kept = [this](std::uint32_t id) {
+    return resources_[id].level != 0 && resources_[id].level < lowest_change_ &&
+           resources_[id].held > 0;
+  };
+  for (const std::uint32_t id : component_) {
+    if (!is_kept(id)) continue;
+    const Resource& resource = resources_[id];
+    for (std::uint32_t i = 0; i < resource.held; ++i) {
+      Filling& other = filling_[resource.active[i].other];
+      other.left -= resource.level;
+      other.unfixed -= 1;
+    }
+    filling_[id].done = stamp_;
+  }
+  std::erase_if(component_, is_kept);
+}
+
 void Network::solve_component(std::uint32_t seed) {
   ++solves_;
   collect(seed);
@@ -108,8 +131,9 @@ void Network::solve_component(std::uint32_t seed) {
     advance(resource);
     filling_[id].left = resource.capacity;
     filling_[id].unfixed = resource.load;
-    add_candidate(id);
   }
+  keep_lower_levels();
+  for (const std::uint32_t id : component_) add_candidate(id);
   std::ranges::make_heap(candidates_,
                          [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
   fill_levels();
@@ -117,6 +141,7 @@ void Network::solve_component(std::uint32_t seed) {
 }
 
 void Network::add_candidate(std::uint32_t resource) {
+  if (filling_[resource].unfixed == 0) return;
   candidates_.push_back({level_of(resource), filling_[resource].unfixed, resource});
 }
 
@@ -179,32 +204,40 @@ void Network::fix(std::uint32_t id, std::uint64_t level, std::uint32_t resource)
   attach(id, stays ? flow.bottleneck : resource);
 }
 
-void Network::hold_pair(ActiveUse& active, std::uint32_t resource) {
+// The resource holds back the pair flow at `position` from now on; it joins the held part there.
+void Network::hold_pair(std::uint32_t id, std::uint32_t position) {
+  Resource& resource = resources_[id];
+  const ActiveUse active = resource.active[position];
   const Flow& flow = flows_[active.flow];
-  if (flow.bottleneck == active.other && filling_[active.other].level_stamp == level_stamp_) return;
-  if (flow.bottleneck == active.other) {
-    const std::uint32_t other_use = flow.first_use + flow.first_use + 1 - active.use;
-    resources_[active.other].active[uses_[other_use].position].held = false;
-  }
-  active.held = true;
-  attach(active.flow, resource);
+  if (flow.bottleneck == active.other)
+    release_pair(flow.first_use + flow.first_use + 1 - active.use);
+  swap_active(resource, position, resource.held++);
+  attach(active.flow, id);
 }
 
 void Network::fix_all_on(std::uint32_t id, std::uint64_t level) {
   Resource& resource = resources_[id];
   resource.level = level;
-  for (ActiveUse& active : resource.active) {
+  // What it held before it still holds, or the other resource would have claimed it by now.
+  for (std::uint32_t i = 0; i < resource.held; ++i) {
+    Filling& other = filling_[resource.active[i].other];
+    other.left -= level;
+    other.unfixed -= 1;
+  }
+  for (auto i = resource.held; i < resource.active.size(); ++i) {
+    const ActiveUse active = resource.active[i];
     if (active.other == kGeneric) {
       if (flows_[active.flow].fixed_stamp != stamp_) fix(active.flow, level, id);
       continue;
     }
-    // Without a branch: whether the other resource is done already is as good as random.
     Filling& other = filling_[active.other];
-    const std::uint64_t open = other.done != stamp_ ? 1 : 0;
-    other.left -= level & (0 - open);
-    other.unfixed -= open;
-    if ((open & (active.held ? 0U : 1U)) != 0) [[unlikely]]
-      hold_pair(active, id);
+    // Fixed by the other resource; or held by it at this very level: it stays there.
+    if (other.done == stamp_) continue;
+    if (other.level_stamp == level_stamp_ && flows_[active.flow].bottleneck == active.other)
+      continue;
+    other.left -= level;
+    other.unfixed -= 1;
+    hold_pair(id, i);
   }
   filling_[id].done = stamp_;
   filling_[id].unfixed = 0;
@@ -225,8 +258,7 @@ void Network::fill_levels() {
         const std::uint32_t flow = capped_[next_capped_++];
         fix(flow, flows_[flow].cap_level, kPrivate);
       }
-      for (const std::uint32_t id : bottlenecks_)
-        if (filling_[id].unfixed != 0) add_candidate(id);
+      for (const std::uint32_t id : bottlenecks_) add_candidate(id);
       std::ranges::make_heap(
           candidates_, [](const Candidate& a, const Candidate& b) { return a.level > b.level; });
     } else {

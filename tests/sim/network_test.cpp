@@ -27,7 +27,8 @@ struct Rates {
   }
   void flow(std::vector<ResourceUse> uses, std::int64_t cap = 0, std::uint32_t share = 1,
             std::uint32_t multiplicity = 1) {
-    flows.push_back(network.add_flow({.uses = uses, .cap = raw(cap), .share = share, .multiplicity = multiplicity}));
+    flows.push_back(network.add_flow(
+        {.uses = uses, .cap = raw(cap), .share = share, .multiplicity = multiplicity}));
     network.start(flows.back(), bytes(1LL << 40));
   }
   std::vector<std::int64_t> solve() {
@@ -38,11 +39,15 @@ struct Rates {
   }
 };
 
-ResourceUse use(std::size_t resource, std::uint32_t weight = 1) { return {ResourceId(resource), weight}; }
+ResourceUse use(std::size_t resource, std::uint32_t weight = 1) {
+  return {ResourceId(resource), weight};
+}
 
 struct Recorder : FlowListener {
   explicit Recorder(EventQueue& q) : queue(&q) {}
-  void on_flow_done(std::uint32_t tag) override { done.emplace_back(tag, queue->now().time_since_epoch().count()); }
+  void on_flow_done(std::uint32_t tag) override {
+    done.emplace_back(tag, queue->now().time_since_epoch().count());
+  }
   EventQueue* queue;
   std::vector<std::pair<std::uint32_t, std::int64_t>> done;
 };
@@ -100,7 +105,8 @@ TEST_CASE("network: max-min rates of hand-solved systems") {
     CHECK(r.solve() == std::vector<std::int64_t>{10, 45, 45});
   }
   SUBCASE("rounding: shares of one level are rounded down once, whatever the order") {
-    // floor(5 / 3) = 1 for all three; the flow that also crosses the other resource is no exception.
+    // floor(5 / 3) = 1 for all three; the flow that also crosses the other resource is no
+    // exception.
     Rates r;
     const auto c1 = r.resource(5);
     const auto c2 = r.resource(1);
@@ -147,7 +153,8 @@ TEST_CASE("network: 200 random systems against the slow solver, also after every
       }
       if (uses.empty()) continue;
       flow.cap = pick(0, 2) == 0 ? pick(10, 2000) : 0;
-      r.flow(uses, flow.cap, static_cast<std::uint32_t>(flow.share), static_cast<std::uint32_t>(multiplicity));
+      r.flow(uses, flow.cap, static_cast<std::uint32_t>(flow.share),
+             static_cast<std::uint32_t>(multiplicity));
       flows.push_back(flow);
       if (pick(0, 1) == 0) r.network.settle();  // some join in one instant, some later
     }
@@ -169,18 +176,21 @@ TEST_CASE("network: flows that come and go keep max-min rates and finish at the 
   network.start(a, 20_B);
   network.start(b, 50_B);
   queue.run();
-  CHECK(recorder.done == std::vector<std::pair<std::uint32_t, std::int64_t>>{{0, 4'000'000'000'000}, {1, 7'000'000'000'000}});
+  CHECK(recorder.done == std::vector<std::pair<std::uint32_t, std::int64_t>>{
+                             {0, 4'000'000'000'000}, {1, 7'000'000'000'000}});
   CHECK(network.carried(ResourceId(0)) == 70_B);
   CHECK(network.active_flows() == 0);
 }
 
-TEST_CASE("network: a flow alone takes exactly transfer_time, from 1 B to 16 TiB, at t = 0 and later") {
+TEST_CASE(
+    "network: a flow alone takes exactly transfer_time, from 1 B to 16 TiB, at t = 0 and later") {
   for (const Bytes size : {1_B, 512_MiB, 16_TiB}) {
     EventQueue queue;
     Network network(queue);
     queue.set_settler(&network);
     Recorder recorder(queue);
-    const std::array<ResourceUse, 1> uses{use(network.add_resource(Bandwidth::from_raw(25'000'000'001)).index())};
+    const std::array<ResourceUse, 1> uses{
+        use(network.add_resource(Bandwidth::from_raw(25'000'000'001)).index())};
     const FlowId flow = network.add_flow({.uses = uses, .listener = &recorder});
     network.start(flow, size);
     queue.run();
@@ -224,10 +234,10 @@ TEST_CASE("network: a connection whose next chunk is ready triggers no solve") {
 }
 
 TEST_CASE("network: random traffic conserves work and finishes like a step-by-step oracle") {
-  // Arrivals at random instants; the oracle re-solves from the definition at each arrival and completion
-  // and carries remaining work as exact integers.
+  // Arrivals at random instants; the oracle re-solves from the definition at each arrival and
+  // completion and carries remaining work as exact integers.
   std::mt19937_64 random(7);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const std::size_t resources = 2 + random() % 4;
     std::vector<std::int64_t> capacity;
     EventQueue queue;
@@ -238,21 +248,39 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
       capacity.push_back(static_cast<std::int64_t>(65536 * (1000 + random() % 9000)));
       network.add_resource(raw(capacity.back()));
     }
-    struct Arrival { std::int64_t at; std::int64_t size; OracleFlow flow; FlowId id; };
+    struct Arrival {
+      std::int64_t at;
+      std::int64_t size;
+      OracleFlow flow;
+      FlowId id;
+    };
     std::vector<Arrival> arrivals;
-    for (std::uint32_t i = 0; i < 12; ++i) {
-      Arrival arrival{static_cast<std::int64_t>(random() % 5) * 1'000'000'000'000, static_cast<std::int64_t>(500 + random() % 9000), {}, {}};
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      Arrival arrival{static_cast<std::int64_t>(random() % 5) * 1'000'000'000'000,
+                      static_cast<std::int64_t>(500 + random() % 9000),
+                      {},
+                      {}};
       std::vector<ResourceUse> uses;
+      // Odd rounds: two resources each, the case that the solver keeps apart; capacities differ.
+      const std::size_t first = random() % resources;
       for (std::size_t r = 0; r < resources; ++r)
-        if (random() % 2 == 0) { uses.push_back(use(r)); arrival.flow.uses.emplace_back(r, 1); }
-      if (uses.empty()) { uses.push_back(use(0)); arrival.flow.uses.emplace_back(0, 1); }
+        if (round % 2 == 1 ? r == first || r == (first + 1) % resources : random() % 2 == 0) {
+          uses.push_back(use(r));
+          arrival.flow.uses.emplace_back(r, 1);
+        }
+      if (uses.empty()) {
+        uses.push_back(use(0));
+        arrival.flow.uses.emplace_back(0, 1);
+      }
       arrival.id = network.add_flow({.uses = uses, .listener = &recorder, .tag = i});
       arrivals.push_back(arrival);
     }
     struct Starter : EventHandler {
       Network* network = nullptr;
       std::vector<Arrival>* arrivals = nullptr;
-      void on_event(std::uint32_t, std::uint32_t i) override { network->start((*arrivals)[i].id, bytes((*arrivals)[i].size)); }
+      void on_event(std::uint32_t, std::uint32_t i) override {
+        network->start((*arrivals)[i].id, bytes((*arrivals)[i].size));
+      }
     } starter;
     starter.network = &network;
     starter.arrivals = &arrivals;
@@ -263,16 +291,23 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
 
     std::vector<Int128> left(arrivals.size());
     std::vector<std::int64_t> end(arrivals.size(), -1);
-    for (std::size_t i = 0; i < arrivals.size(); ++i) left[i] = Int128(arrivals[i].size) * 65536 * 1'000'000'000'000;
+    for (std::size_t i = 0; i < arrivals.size(); ++i)
+      left[i] = Int128(arrivals[i].size) * 65536 * 1'000'000'000'000;
     std::int64_t now = 0;
     for (;;) {
       std::vector<OracleFlow> active;
       std::vector<std::size_t> who;
       std::int64_t next = -1;
-      const auto sooner = [&](std::int64_t t) { if (next < 0 || t < next) next = t; };
+      const auto sooner = [&](std::int64_t t) {
+        if (next < 0 || t < next) next = t;
+      };
       for (std::size_t i = 0; i < arrivals.size(); ++i) {
-        if (arrivals[i].at > now) sooner(arrivals[i].at);
-        else if (end[i] < 0) { active.push_back(arrivals[i].flow); who.push_back(i); }
+        if (arrivals[i].at > now)
+          sooner(arrivals[i].at);
+        else if (end[i] < 0) {
+          active.push_back(arrivals[i].flow);
+          who.push_back(i);
+        }
       }
       const auto rates = max_min_rates(capacity, active);
       for (std::size_t k = 0; k < who.size(); ++k)
@@ -284,6 +319,10 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
       }
       now = next;
     }
-    for (const auto& [tag, time] : recorder.done) { CAPTURE(round); CAPTURE(tag); CHECK(time == end[tag]); }
+    for (const auto& [tag, time] : recorder.done) {
+      CAPTURE(round);
+      CAPTURE(tag);
+      CHECK(time == end[tag]);
+    }
   }
 }

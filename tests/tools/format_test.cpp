@@ -74,7 +74,8 @@ TEST_CASE("long lines are broken at spaces") {
 }
 
 TEST_CASE("a progress line tells share and time to go") {
-  CHECK(progress_text("simulating", 0.25, 30) == "simulating  25 %  30 s so far, about 1 min 30 s to go");
+  CHECK(progress_text("simulating", 0.25, 30) ==
+        "simulating  25 %  30 s so far, about 1 min 30 s to go");
   CHECK(progress_text("simulating", 0, 3) == "simulating   0 %  3 s so far");
   CHECK(progress_text("simulating", 2, 3) == "simulating 100 %  3 s so far, about 0 s to go");
 }

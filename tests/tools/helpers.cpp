@@ -31,10 +31,10 @@ RunResult with_counts(RunResult result) {
 }
 
 void add_links(RunResult& result) {
-  result.busiest_links = {{"node0/gpu0->node0/nvswitch0", sim::LinkClass::nvlink, 3_GiB, 0.25,
-                           sim::gigabytes_per_second(240)},
-                          {"node0/nic0->leaf/0", sim::LinkClass::nic, 1_MiB, 0.125,
-                           sim::gigabytes_per_second(50)}};
+  result.busiest_links = {
+      {"node0/gpu0->node0/nvswitch0", sim::LinkClass::nvlink, 3_GiB, 0.25,
+       sim::gigabytes_per_second(240)},
+      {"node0/nic0->leaf/0", sim::LinkClass::nic, 1_MiB, 0.125, sim::gigabytes_per_second(50)}};
   result.idle_links = {{sim::LinkClass::pcie, 16, 16, "node0/gpu0->node0/pcie0"}};
 }
 

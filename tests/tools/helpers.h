@@ -1,5 +1,5 @@
-// Shared by the tests of tools/: results made by hand, a directory for files, and the program run as
-// a user runs it.
+// Shared by the tests of tools/: results made by hand, a directory for files, and the program run
+// as a user runs it.
 #pragma once
 
 #include <sys/types.h>

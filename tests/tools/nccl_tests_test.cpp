@@ -80,10 +80,12 @@ TEST_CASE("nccl-tests: a parser of its columns finds every number") {
 
 TEST_CASE("nccl-tests: head and foot") {
   const std::string all = text();
-  CHECK(tests::contains(all, "# nThread 1 nGpus 1 minBytes 1024 maxBytes 2048 step: 2(factor) "
-                             "warmup iters: 0 iters: 1 agg iters: 1 validation: 0 graph: 0\n"));
-  CHECK(tests::contains(all, "#  Rank  0 Group  0 Pid      0 on      node0 device  0 [0000:00:00] "
-                             "dgx-a100\n"));
+  CHECK(tests::contains(all,
+                        "# nThread 1 nGpus 1 minBytes 1024 maxBytes 2048 step: 2(factor) "
+                        "warmup iters: 0 iters: 1 agg iters: 1 validation: 0 graph: 0\n"));
+  CHECK(tests::contains(all,
+                        "#  Rank  0 Group  0 Pid      0 on      node0 device  0 [0000:00:00] "
+                        "dgx-a100\n"));
   CHECK(tests::contains(all, "# Collective test starting: all_gather_perf\n"));
   CHECK(tests::contains(all, "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 145.224 \n"));
   CHECK(tests::contains(all, ", not measured\n"));

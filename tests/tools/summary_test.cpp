@@ -13,37 +13,39 @@ using namespace sim::literals;
 
 TEST_CASE("summary: a training step") {
   // 8 ms of 9.5 ms is 84.2 %; 8 / 7.8 - 1 = 2.6 %; 1 - 1 / 4 = 75 %; 9.5 - 8 - 1 = 0.5 ms.
-  CHECK(summary_ddp(*tests::ddp_result().ddp, {}) ==
-        "resnet50, 25,557,032 parameters\n"
-        "\n"
-        "Step time        9.500 ms  26947 samples/s, bound by compute\n"
-        "  compute            8 ms  84.2 % of the step; 2.6 % slower than without communication\n"
-        "    forward      2.500 ms\n"
-        "    backward         5 ms\n"
-        "    optimizer      500 us\n"
-        "  communication      4 ms  75.0 % of it behind compute\n"
-        "    exposed          1 ms  10.5 % of the step, most of it by bucket 1\n"
-        "  neither          500 us  launches, host work, gaps between kernels\n"
-        "\n"
-        "Iterations\n"
-        "  1     11 ms   1 bucket  before the buckets are rebuilt\n"
-        "  2  10.50 ms  2 buckets  buckets rebuilt before it\n"
-        "  3  9.500 ms  2 buckets  steady\n"
-        "\n"
-        "Gradient buckets of the steady iteration, times from its start\n"
-        "  #    size  tensors  ready ms  start ms  end ms  algorithm    ch  busbw GB/s  exposed ms\n"
-        "  0   1 MiB        3     4.000     4.010   5.000  Ring Simple  24      123.46       0.000\n"
-        "  1  25 MiB        3     7.000     7.010   9.000  Ring Simple  24      123.46       1.000\n");
+  CHECK(
+      summary_ddp(*tests::ddp_result().ddp, {}) ==
+      "resnet50, 25,557,032 parameters\n"
+      "\n"
+      "Step time        9.500 ms  26947 samples/s, bound by compute\n"
+      "  compute            8 ms  84.2 % of the step; 2.6 % slower than without communication\n"
+      "    forward      2.500 ms\n"
+      "    backward         5 ms\n"
+      "    optimizer      500 us\n"
+      "  communication      4 ms  75.0 % of it behind compute\n"
+      "    exposed          1 ms  10.5 % of the step, the largest part by bucket 1\n"
+      "  neither          500 us  launches, host work, gaps between kernels\n"
+      "\n"
+      "Iterations\n"
+      "  1     11 ms   1 bucket  before the buckets are rebuilt\n"
+      "  2  10.50 ms  2 buckets  buckets rebuilt before it\n"
+      "  3  9.500 ms  2 buckets  steady\n"
+      "\n"
+      "Gradient buckets of the steady iteration, times from its start\n"
+      "  #    size  tensors  ready ms  start ms  end ms  algorithm    ch  busbw GB/s  exposed ms\n"
+      "  0   1 MiB        3     4.000     4.010   5.000  Ring Simple  24      123.46       0.000\n"
+      "  1  25 MiB        3     7.000     7.010   9.000  Ring Simple  24      123.46       "
+      "1.000\n");
 }
 
 TEST_CASE("summary: of many buckets both ends are shown") {
   auto ddp = *tests::ddp_result().ddp;
   ddp.buckets.assign(100, ddp.buckets.front());
   const std::string text = summary_ddp(ddp, {});
-  CHECK(tests::contains(text, "\n  15 "));
-  CHECK_FALSE(tests::contains(text, "\n  16 "));
-  CHECK(tests::contains(text, "\n  ...\n  84 "));
-  CHECK(tests::contains(text, "\n  99 "));
+  CHECK(tests::contains(text, "\n   15 "));
+  CHECK_FALSE(tests::contains(text, "\n   16 "));
+  CHECK(tests::contains(text, "\n  ...\n   84 "));
+  CHECK(tests::contains(text, "\n   99 "));
   CHECK(tests::contains(text, "  68 of 100 buckets are not shown: --full shows all\n"));
   const auto full = tests::lines(summary_ddp(ddp, {.full = true}));
   CHECK(std::count_if(full.begin(), full.end(), [](const std::string& line) {
@@ -52,19 +54,20 @@ TEST_CASE("summary: of many buckets both ends are shown") {
 }
 
 TEST_CASE("summary: collectives by block") {
-  CHECK(summary_collectives(tests::collective_result(), {}) ==
-        "\n"
-        "AllReduce of float, 8 ranks\n"
-        "  size (B)  elements  algorithm  protocol  channels  time (us)  algbw (GB/s)  busbw (GB/s)\n"
-        "      1024       256  Tree       LL               2      12.35          0.08          0.14\n"
-        "      2048       512  Tree       LL               2      123.5        165.89        290.30\n"
-        "  average busbw 145.22 GB/s\n"
-        "\n"
-        "AllGather of half, 8 ranks\n"
-        "    size (B)   elements  algorithm  protocol  channels  time (us)  algbw (GB/s)  busbw "
-        "(GB/s)\n"
-        "  8589934592  536870912  Tree       LL               2      42713        201.11        "
-        "188.54\n");
+  CHECK(
+      summary_collectives(tests::collective_result(), {}) ==
+      "\n"
+      "AllReduce of float, 8 ranks\n"
+      "  size (B)  elements  algorithm  protocol  channels  time (us)  algbw (GB/s)  busbw (GB/s)\n"
+      "      1024       256  Tree       LL               2      12.35          0.08          0.14\n"
+      "      2048       512  Tree       LL               2      123.5        165.89        290.30\n"
+      "  average busbw 145.22 GB/s\n"
+      "\n"
+      "AllGather of half, 8 ranks\n"
+      "    size (B)   elements  algorithm  protocol  channels  time (us)  algbw (GB/s)  busbw "
+      "(GB/s)\n"
+      "  8589934592  536870912  Tree       LL               2      42713        201.11        "
+      "188.54\n");
 }
 
 TEST_CASE("summary: flows") {
@@ -91,21 +94,36 @@ TEST_CASE("summary: links") {
   CHECK(summary_links(tests::ddp_result(), {}) ==
         "\n"
         "Busiest links (used: share of what the link could carry in the whole run)\n"
-        "  link                          class   carried  can carry    used\n"
-        "  node0/gpu0->node0/nvswitch0   nvlink    3 GiB   240 GB/s  25.0 %\n"
-        "  node0/nic0->leaf/0            nic       1 MiB    50 GB/s  12.5 %\n"
+        "  link                         class   carried  can carry    used\n"
+        "  node0/gpu0->node0/nvswitch0  nvlink    3 GiB   240 GB/s  25.0 %\n"
+        "  node0/nic0->leaf/0           nic       1 MiB    50 GB/s  12.5 %\n"
         "  Carried nothing: 16 of 16 pcie links (node0/gpu0->node0/pcie0)\n");
+}
+
+TEST_CASE("summary: links that read the same are shown once") {
+  auto result = tests::ddp_result();
+  result.busiest_links.assign(10, result.busiest_links.front());
+  result.idle_links.clear();
+  CHECK(tests::lines(summary_links(result, {})).size() == 4);
+  CHECK(tests::contains(summary_links(result, {}), "node0/gpu0->node0/nvswitch0 and 9 like it  "));
 }
 
 TEST_CASE("summary: sensitivity is sorted by effect") {
   // 8.74 / 9.5 = 0.92; 9.405 / 9.5 = 0.99.
-  CHECK(summary_sensitivity(tests::ddp_result(), {}) ==
+  auto scenario = tests::small_scenario();
+  scenario.ddp.emplace();
+  const auto rows = tests::ddp_result().sensitivity;
+  CHECK(summary_sensitivity(scenario, rows, {}) ==
         "\n"
         "What changes the step time (9.500 ms), each by itself\n"
         "  compute speed     +10 %  -8.0 %  -760 us\n"
         "  nvlink bandwidth  +10 %  -1.0 %   -95 us\n"
         "  no effect: smp bandwidth\n");
-  CHECK(summary_sensitivity({}, {}).empty());
+  scenario.ddp.reset();
+  CHECK(tests::contains(summary_sensitivity(scenario, rows, {}), "What changes the total time"));
+  scenario.collectives.clear();
+  CHECK(tests::contains(summary_sensitivity(scenario, rows, {}), "until the last flow ends"));
+  CHECK(summary_sensitivity(scenario, {}, {}).empty());
 }
 
 TEST_CASE("summary: everything fits a hundred columns, headings are bold on a terminal only") {
@@ -117,7 +135,8 @@ TEST_CASE("summary: everything fits a hundred columns, headings are bold on a te
     CHECK_FALSE(tests::contains(text, "\033"));
     CHECK(tests::contains(text, "parameters a100-dgx\n"));
   }
-  CHECK(tests::contains(summary(scenario, tests::ddp_result(), {.bold = true}), "\033[1mNotes\033[0m"));
+  CHECK(tests::contains(summary(scenario, tests::ddp_result(), {.bold = true}),
+                        "\033[1mNotes\033[0m"));
 }
 
 TEST_CASE("summary: a hang names who waits") {

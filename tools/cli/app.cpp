@@ -161,7 +161,8 @@ int help_command(CLI::App& app, const std::string& on) {
   if (on.empty() || on == "help") {
     text = app.help();
   } else if (command != nullptr) {
-    text = (on == "topo" ? command->get_subcommand("show") : command)->help();
+    text = on == "topo" ? command->get_subcommand("show")->help("railyard topo")
+                        : command->help("railyard");
   } else {
     const sim::Result<std::string> topic = help_topic(on);
     if (!topic.ok()) {

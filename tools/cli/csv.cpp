@@ -66,7 +66,7 @@ std::string links_csv(const std::vector<scenarios::LinkRow>& links) {
   std::string text = "link,class,bytes,achievable_gb_per_s,utilization\n";
   for (const scenarios::LinkRow& link : links)
     text += csv_line({link.name, name(link.link_class), std::to_string(link.bytes.raw()),
-                      fmt::format("{}", sim::to_gigabytes_per_second(link.rate)),
+                      fmt::format("{}", exact_gb_per_s(link.rate)),
                       fmt::format("{}", link.utilization)});
   return text;
 }

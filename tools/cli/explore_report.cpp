@@ -139,9 +139,6 @@ std::string failures(const Study& study, const Ranking& ranking, const SummarySt
 }
 
 std::string bounds(const ExploreReport& report, const SummaryStyle& style) {
-  scenarios::RunResult result;
-  result.sensitivity = report.detail.sensitivity;
-  if (report.study.scenario.ddp) result.ddp.emplace();
   std::string text;
   if (!report.detail.bound_by.empty())
     text = wrap(fmt::format("With it the step is bound by {}: {} compute, {} communication, of "
@@ -151,7 +148,7 @@ std::string bounds(const ExploreReport& report, const SummaryStyle& style) {
                             optional_time(report.detail.exposed)),
                 kWidth, "") +
            "\n";
-  return text + summary_sensitivity(result, style);
+  return text + summary_sensitivity(report.study.scenario, report.detail.sensitivity, style);
 }
 
 // Settings are YAML; numbers are numbers in a CSV too.

@@ -86,6 +86,10 @@ std::string change(double ratio) {
 
 double exact_us(sim::Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
 
+double exact_gb_per_s(sim::Bandwidth rate) {
+  return static_cast<double>(rate.raw()) / static_cast<double>(sim::kBandwidthScale) / 1e9;
+}
+
 std::string hex(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
 }  // namespace railyard::cli

@@ -29,6 +29,9 @@ std::string change(double ratio);   // "+1.2 %", "-0.3 %", of varied / base - 1
 // Exact decimal microseconds for machines: the double nearest to picoseconds / 10^6.
 double exact_us(sim::Duration duration);
 
+// Exact decimal GB/s (10^9 B/s) in the same way.
+double exact_gb_per_s(sim::Bandwidth rate);
+
 // The hash as text: JSON numbers do not hold 64 bits.
 std::string hex(std::uint64_t hash);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/version.h"
+#include "tools/cli/format.h"
 #include "topologies/cluster.h"
 #include "topologies/placement.h"
 
@@ -110,7 +111,7 @@ double average_busbw(const CollectiveBlock& rows) {
 }
 
 std::string nccl_tests_time(sim::Duration time) {
-  const double us = sim::to_us(time);
+  const double us = exact_us(time);
   if (us >= 10'000) return fmt::format("{:.0f}", us);
   return us >= 100 ? fmt::format("{:.1f}", us) : fmt::format("{:.2f}", us);
 }

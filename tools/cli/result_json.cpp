@@ -113,7 +113,7 @@ void add_links(Json& out, const RunResult& result) {
     busiest.push_back({{"name", link.name},
                        {"class", sim::to_text(link.link_class)},
                        {"bytes", link.bytes.raw()},
-                       {"achievable_gb_per_s", sim::to_gigabytes_per_second(link.rate)},
+                       {"achievable_gb_per_s", exact_gb_per_s(link.rate)},
                        {"utilization", link.utilization}});
   Json idle = Json::array();
   for (const IdleLinks& links : result.idle_links)

@@ -27,9 +27,15 @@ std::string plural(std::size_t n, std::string_view what) {
 }
 
 // What the numbers of the sensitivity table are changes of.
-std::string_view objective_name(const RunResult& result) {
-  if (result.ddp) return "step time";
-  return result.collectives.empty() ? "time until the last flow ends" : "total time";
+std::string_view objective_name(const scenarios::Scenario& scenario) {
+  if (scenario.ddp) return "step time";
+  return scenario.collectives.empty() ? "time until the last flow ends" : "total time";
+}
+
+// Links that read the same are shown once.
+bool alike(const LinkRow& a, const LinkRow& b) {
+  return a.link_class == b.link_class && a.rate == b.rate && human(a.bytes) == human(b.bytes) &&
+         percent(a.utilization) == percent(b.utilization);
 }
 
 std::string idle_text(const IdleLinks& idle) {
@@ -61,9 +67,13 @@ std::string summary_links(const RunResult& result, const SummaryStyle& style) {
   if (!result.busiest_links.empty()) {
     Table table(
         {{"link", Align::left}, {"class", Align::left}, {"carried"}, {"can carry"}, {"used"}});
-    for (const LinkRow& link : result.busiest_links)
-      table.add({link.name, std::string(sim::to_text(link.link_class)), human(link.bytes),
-                 human(link.rate), percent(link.utilization)});
+    const auto& links = result.busiest_links;
+    for (std::size_t i = 0, next = 0; i < links.size(); i = next) {
+      while (next < links.size() && alike(links[i], links[next])) ++next;
+      const std::string more = next - i > 1 ? fmt::format(" and {} like it", next - i - 1) : "";
+      table.add({links[i].name + more, std::string(sim::to_text(links[i].link_class)),
+                 human(links[i].bytes), human(links[i].rate), percent(links[i].utilization)});
+    }
     text += heading("Busiest links (used: share of what the link could carry in the whole run)",
                     style) +
             table.text();
@@ -75,9 +85,11 @@ std::string summary_links(const RunResult& result, const SummaryStyle& style) {
   return text;
 }
 
-std::string summary_sensitivity(const RunResult& result, const SummaryStyle& style) {
-  if (result.sensitivity.empty()) return "";
-  std::vector<SensitivityRow> rows = result.sensitivity;
+std::string summary_sensitivity(const scenarios::Scenario& scenario,
+                                const std::vector<SensitivityRow>& given,
+                                const SummaryStyle& style) {
+  if (given.empty()) return "";
+  std::vector<SensitivityRow> rows = given;
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return std::abs(effect(a)) > std::abs(effect(b));
   });
@@ -94,7 +106,7 @@ std::string summary_sensitivity(const RunResult& result, const SummaryStyle& sty
                (difference.count() < 0 ? "-" : "+") + human(size)});
   }
   std::string text = heading(fmt::format("What changes the {} ({}), each by itself",
-                                         objective_name(result), human(rows.front().base)),
+                                         objective_name(scenario), human(rows.front().base)),
                              style) +
                      table.text();
   if (!none.empty()) text += wrap("  no effect: " + none, kWidth, "    ") + "\n";
@@ -126,7 +138,7 @@ std::string summary(const scenarios::Scenario& scenario, const RunResult& result
   text += summary_collectives(result, style);
   text += summary_flows(result, style);
   text += summary_links(result, style);
-  text += summary_sensitivity(result, style);
+  text += summary_sensitivity(scenario, result.sensitivity, style);
   text += summary_notes(result, style);
   return text;
 }

@@ -33,7 +33,10 @@ std::string summary_collectives(const scenarios::RunResult& result, const Summar
 std::string summary_flows(const scenarios::RunResult& result, const SummaryStyle& style);
 
 std::string summary_links(const scenarios::RunResult& result, const SummaryStyle& style);
-std::string summary_sensitivity(const scenarios::RunResult& result, const SummaryStyle& style);
+// Each row one change and what it does to the scenario's objective, largest effect first.
+std::string summary_sensitivity(const scenarios::Scenario& scenario,
+                                const std::vector<scenarios::SensitivityRow>& rows,
+                                const SummaryStyle& style);
 std::string summary_notes(const scenarios::RunResult& result, const SummaryStyle& style);
 
 // Who waits for whom, where the job never ends.

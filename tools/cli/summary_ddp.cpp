@@ -37,7 +37,7 @@ TimeUnit unit_for(sim::Duration longest) {
 std::string exposed_text(const DdpResult& ddp) {
   std::string text = fmt::format("{} of the step", percent(share(ddp.exposed, ddp.step_time)));
   if (ddp.exposing_bucket >= 0)
-    text += fmt::format(", most of it by bucket {}", ddp.exposing_bucket);
+    text += fmt::format(", the largest part by bucket {}", ddp.exposing_bucket);
   return text;
 }
 

@@ -140,6 +140,62 @@ void add_spans(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
   }
 }
 
+std::string call_args(sim::Algorithm algorithm, sim::Protocol protocol, std::uint32_t channels,
+                      sim::Bytes size) {
+  return fmt::format(R"({{"algorithm":"{}","protocol":"{}","channels":{},"bytes":{}}})",
+                     sim::to_text(algorithm), sim::to_text(protocol), channels, size.raw());
+}
+
+// What is known of the buckets of all iterations, in the order in which a rank reduces them.
+// Algorithm, protocol and channels are those of the steady iteration's bucket of that size.
+std::vector<std::string> bucket_args(const scenarios::DdpResult& ddp) {
+  std::vector<std::string> args;
+  for (std::size_t i = 0; i < ddp.bucket_bytes.size(); ++i)
+    for (std::size_t b = 0; b < ddp.bucket_bytes[i].size(); ++b) {
+      const sim::Bytes size = ddp.bucket_bytes[i][b];
+      std::string text =
+          fmt::format(R"({{"iteration":{},"bucket":{},"bytes":{})", i + 1, b, size.raw());
+      const auto row = std::find_if(ddp.buckets.begin(), ddp.buckets.end(),
+                                    [&](const auto& bucket) { return bucket.size == size; });
+      if (row != ddp.buckets.end())
+        text +=
+            fmt::format(R"(,"algorithm":"{}","protocol":"{}","channels":{})",
+                        sim::to_text(row->algorithm), sim::to_text(row->protocol), row->channels);
+      args.push_back(text + "}");
+    }
+  return args;
+}
+
+// Gives the gradient reductions of every rank what is known of them, where their number fits.
+void describe_buckets(const scenarios::DdpResult& ddp, Tracks& tracks) {
+  const std::vector<std::string> args = bucket_args(ddp);
+  for (auto& entry : tracks) {
+    std::vector<Event*> calls;
+    for (Event& event : entry.second.events)
+      if (event.category == "collective" && event.name.starts_with("AllReduce"))
+        calls.push_back(&event);
+    if (calls.size() != args.size()) continue;
+    std::sort(calls.begin(), calls.end(),
+              [](const Event* a, const Event* b) { return a->start < b->start; });
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i]->args = args[i];
+  }
+}
+
+// A sweep of collectives without spans of its own: one after the other, on every rank.
+void add_calls(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
+  Time at{};
+  for (const scenarios::CollectiveRow& row : result.collectives) {
+    const Time end = at + row.time;
+    for (std::uint32_t rank = 0; rank < std::min<std::size_t>(ranks, result.ranks); ++rank) {
+      Track& track = tracks[{rank, 0}];
+      track.name = "collectives";
+      track.events.push_back({at, end, sim::to_text(row.collective), "collective",
+                              call_args(row.algorithm, row.protocol, row.channels, row.size)});
+    }
+    at = end;
+  }
+}
+
 void add_messages(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
   for (const KeptMessage& message : result.kept_messages)
@@ -162,6 +218,8 @@ void add_messages(const RunResult& result, std::uint32_t ranks, Tracks& tracks) 
 std::string timeline_json(const RunResult& result, std::uint32_t ranks) {
   Tracks tracks;
   add_spans(result, ranks, tracks);
+  if (result.ddp) describe_buckets(*result.ddp, tracks);
+  if (result.spans.empty() && result.kept_messages.empty()) add_calls(result, ranks, tracks);
   add_messages(result, ranks, tracks);
   Writer writer;
   std::optional<std::uint32_t> process;
