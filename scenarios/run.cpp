@@ -13,96 +13,6 @@ namespace {
 
 constexpr std::uint64_t kEventsPerSlice = 1'000'000;  // between looks at limits and progress
 
-Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
-                            double events) {
-  RunResult result;
-  sim::Simulation simulation(bound.topology, *bound.costs);
-  sim::Trace trace(std::max(1U, options.trace_ranks));
-  MessageKeeper keeper(options.message_limit, result);
-  RunContext context{scenario,   options, bound,
-                     simulation, trace,   options.message_limit > 0 ? &keeper : nullptr,
-                     events,     result};
-  RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
-  if (scenario.ddp)
-    RAILYARD_TRY(run_ddp_job(context));
-  else if (!scenario.collectives.empty())
-    RAILYARD_TRY(run_collectives(context));
-  else
-    result.outcome = run_queue(context);
-  result.duration = simulation.now().time_since_epoch();
-  traffic->finish();
-  result.events += simulation.queue().executed();
-  result.solves += simulation.network().solves();
-  report_links(context);
-  result.ranks = bound.world.size();
-  result.nodes = bound.topology.nodes.size();
-  result.machine = scenario.cluster.machine;
-  result.profile = scenario.parameters.name;
-  result.trace_hash = trace.hash();
-  result.span_names = trace.names();
-  if (options.trace_ranks > 0) result.spans = trace.spans();
-  return result;
-}
-
-struct Variation {
-  std::string what;
-  std::function<void(sim::Parameters&)> apply;
-};
-
-std::vector<Variation> variations(const Bound& bound) {
-  std::vector<Variation> list;
-  for (const auto& entry : sim::EnumTable<sim::LinkClass>::entries) {
-    const sim::LinkClass link_class = entry.value;
-    if (std::ranges::none_of(bound.topology.links,
-                             [&](const sim::Link& l) { return l.link_class == link_class; }))
-      continue;
-    list.push_back({fmt::format("{} bandwidth", entry.name), [link_class](sim::Parameters& p) {
-                      p.links[static_cast<std::size_t>(link_class)].efficiency *= 1.1;
-                    }});
-  }
-  list.push_back({"latencies", [](sim::Parameters& p) {
-                    for (sim::LinkParameters& link : p.links)
-                      link.latency = sim::scale(link.latency, 1.1);
-                    for (sim::ProtocolParameters& protocol : p.protocols) {
-                      protocol.hop_latency = sim::scale(protocol.hop_latency, 1.1);
-                      protocol.net_hop_latency = sim::scale(protocol.net_hop_latency, 1.1);
-                    }
-                  }});
-  list.push_back({"launch cost", [](sim::Parameters& p) {
-                    for (sim::Duration* cost :
-                         {&p.host.op_launch, &p.host.collective_launch, &p.host.launch_latency,
-                          &p.host.collective_start, &p.host.grad_hook})
-                      *cost = sim::scale(*cost, 1.1);
-                  }});
-  list.push_back(
-      {"compute speed", [](sim::Parameters& p) {
-         for (sim::FlopsRate* peak : {&p.gpu.peak_fp32, &p.gpu.peak_tf32, &p.gpu.peak_fp16})
-           peak->per_second *= 1.1;
-         p.gpu.hbm_bandwidth = sim::scale(p.gpu.hbm_bandwidth, 1.1);
-       }});
-  return list;
-}
-
-// One at a time, everything else as it is. Interrupted runs keep what they have.
-Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options, Bound& bound,
-                             RunResult& result) {
-  RunOptions quiet;
-  quiet.limits = options.limits;
-  quiet.limits.progress = nullptr;
-  const sim::Parameters base = bound.parameters;
-  for (const Variation& variation : variations(bound)) {
-    if (!scenario.ddp && variation.what == "compute speed") continue;
-    bound.parameters = base;
-    variation.apply(bound.parameters);
-    RAILYARD_ASSIGN(const RunResult varied, run_bound(scenario, quiet, bound, 0));
-    if (varied.outcome != sim::EventQueue::Outcome::drained) break;
-    result.sensitivity.push_back(
-        {variation.what, 0.1, objective_time(result), objective_time(varied)});
-  }
-  bound.parameters = base;
-  return {};
-}
-
 void add_notes(const Scenario& scenario, RunResult& result) {
   const bool tree = std::ranges::any_of(
       scenario.nccl, [](const NcclChoice& c) { return c.algorithm == sim::Algorithm::tree; });
@@ -127,6 +37,37 @@ void add_notes(const Scenario& scenario, RunResult& result) {
 
 }  // namespace
 
+Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
+                            const SharedState& shared) {
+  RunResult result;
+  sim::Simulation simulation(bound.topology, *bound.costs);
+  sim::Trace trace(std::max(1U, options.trace_ranks));
+  MessageKeeper keeper(options.message_limit, result);
+  RunContext context{scenario,        options,       bound,
+                     simulation,      trace,         options.message_limit > 0 ? &keeper : nullptr,
+                     shared.outcomes, shared.events, result};
+  RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
+  if (scenario.ddp)
+    RAILYARD_TRY(run_ddp_job(context));
+  else if (!scenario.collectives.empty())
+    RAILYARD_TRY(run_collectives(context));
+  else
+    result.outcome = run_queue(context);
+  result.duration = simulation.now().time_since_epoch();
+  traffic->finish();
+  result.events += simulation.queue().executed();
+  result.solves += simulation.network().solves();
+  report_links(context);
+  result.ranks = bound.world.size();
+  result.nodes = bound.topology.nodes.size();
+  result.machine = scenario.cluster.machine;
+  result.profile = scenario.parameters.name;
+  result.trace_hash = trace.hash();
+  result.span_names = trace.names();
+  if (options.trace_ranks > 0) result.spans = trace.spans();
+  return result;
+}
+
 void MessageKeeper::on_message(const sim::Schedule& schedule, const sim::Message& message) {
   if (result_->kept_messages.size() >= limit_) return;
   const sim::Connection& connection = schedule.connections[message.connection.index()];
@@ -148,9 +89,13 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
   options.credits = context.scenario.engine.credits;
   options.replay = may_replay(context);
   options.observer = context.observer;
-  return std::make_unique<sim::CollectiveRunner>(context.simulation, context.bound.topology,
-                                                 communication.group, *communication.communicator,
-                                                 *context.bound.costs, options);
+  options.outcomes = context.outcomes;
+  return std::make_unique<sim::CollectiveRunner>(
+      context.simulation,
+      sim::CollectiveRunner::Communicator{&context.bound.topology, communication.group,
+                                          communication.communicator.get(),
+                                          context.bound.costs.get()},
+      options);
 }
 
 sim::EventQueue::Outcome run_queue(RunContext& context) {
@@ -229,12 +174,13 @@ Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
     RAILYARD_ASSIGN(const Estimate expected, estimate(scenario));
     events = expected.events;
   }
-  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, options, *bound, events));
+  sim::ReplayCache outcomes;
+  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, options, *bound, {&outcomes, events}));
   add_notes(scenario, result);
   const bool complete =
       result.outcome == sim::EventQueue::Outcome::drained && result.unfinished.empty();
   if (options.sensitivity && complete)
-    RAILYARD_TRY(add_sensitivity(scenario, options, *bound, result));
+    RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, outcomes}, result));
   return result;
 }
 

@@ -30,9 +30,27 @@ struct RunContext {
   sim::Simulation& simulation;
   sim::Trace& trace;
   sim::MessageObserver* observer;  // may be null
+  sim::ReplayCache* outcomes;      // of this communicator and these costs; may be null
   double estimated_events;
   RunResult& result;
 };
+
+// What a run may be given besides the scenario.
+struct SharedState {
+  sim::ReplayCache* outcomes = nullptr;  // of earlier runs with the same communication costs
+  double events = 0;                     // expected, for the progress report; 0 = unknown
+};
+Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
+                            const SharedState& shared);
+
+// Runs again with one thing changed at a time and adds a row for each; `outcomes` are the base
+// run's.
+struct SensitivityInput {
+  Bound& bound;
+  sim::ReplayCache& outcomes;
+};
+Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options,
+                             const SensitivityInput& input, RunResult& result);
 
 // Whether collectives may be replayed: one communicator, and nothing else on the network.
 bool may_replay(const RunContext& context);

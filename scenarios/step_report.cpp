@@ -160,8 +160,11 @@ DdpResult report_steps(const StepReportInput& input) {
     for (const sim::Kernel& kernel : kernels) sum += kernel.alone;
     return sum;
   };
-  result.compute_alone = alone(input.program.forward) + alone(input.program.copy_in) +
-                         alone(input.program.copy_out) + alone(input.program.optimizer);
+  result.compute_alone = alone(input.program.forward) + alone(input.program.optimizer);
+  for (const auto* copies : {&input.program.copy_in, &input.program.copy_out})
+    for (std::uint32_t p = 0; p < copies->size(); ++p)
+      if (!std::ranges::binary_search(input.program.unused, p))
+        result.compute_alone += (*copies)[p].alone;
   for (const models::DdpProgram::BackwardStep& each : input.program.backward)
     result.compute_alone += alone(each.kernels);
   if (!input.program.iterations.back().buffers.empty())

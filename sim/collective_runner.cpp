@@ -28,16 +28,16 @@ struct CollectiveRunner::Sandbox : RunListener {
   std::vector<Time> end;
 };
 
-CollectiveRunner::CollectiveRunner(Simulation& simulation, const Topology& topology, Group group,
-                                   CollectiveSource& source, const CostModel& costs,
+CollectiveRunner::CollectiveRunner(Simulation& simulation, Communicator communicator,
                                    const Options& options)
     : simulation_(&simulation),
-      topology_(&topology),
-      group_(std::move(group)),
-      source_(&source),
-      costs_(&costs),
+      topology_(communicator.topology),
+      group_(std::move(communicator.group)),
+      source_(communicator.source),
+      costs_(communicator.costs),
       options_(options),
-      next_call_(group_.size(), 0) {}
+      next_call_(group_.size(), 0),
+      outcomes_(options.outcomes == nullptr ? &own_outcomes_ : options.outcomes) {}
 
 CollectiveRunner::~CollectiveRunner() = default;
 
@@ -110,20 +110,23 @@ void CollectiveRunner::start_all() {
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) start_in_place(rank);
 }
 
-void CollectiveRunner::replay(Plan& plan) {
+void CollectiveRunner::replay(const Plan& plan) {
   CallRecord& record = records_[current_];
-  record.replayed = plan.outcome.has_value();
+  auto found = outcomes_->find(plan.schedule.get());
+  record.replayed = found != outcomes_->end();
   replays_ += record.replayed ? 1 : 0;
-  if (!plan.outcome) plan.outcome = simulate_apart(record.plan);
-  record.digest = plan.outcome->digest;
-  record.messages = plan.outcome->messages;
-  for (const auto& [resource, size] : plan.outcome->carried)
+  if (!record.replayed)
+    found = outcomes_->emplace(plan.schedule.get(), simulate_apart(record.plan)).first;
+  const ReplayOutcome& outcome = found->second;
+  record.digest = outcome.digest;
+  record.messages = outcome.messages;
+  for (const auto& [resource, size] : outcome.carried)
     simulation_->network().add_carried(resource, size);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank)
-    simulation_->queue().schedule(record.begin + plan.outcome->end[rank], *this, kRankLeaves, rank);
+    simulation_->queue().schedule(record.begin + outcome.end[rank], *this, kRankLeaves, rank);
 }
 
-CollectiveRunner::Outcome CollectiveRunner::simulate_apart(PlanId id) {
+ReplayOutcome CollectiveRunner::simulate_apart(PlanId id) {
   const Plan& plan = plans_[id.index()];
   if (!sandbox_) sandbox_ = std::make_unique<Sandbox>(*topology_, *costs_);
   Simulation& simulation = sandbox_->simulation;
@@ -139,7 +142,7 @@ CollectiveRunner::Outcome CollectiveRunner::simulate_apart(PlanId id) {
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) executor.start_rank(rank);
   simulation.queue().run();
   RAILYARD_CHECK(executor.finished(), "a validated schedule ends");
-  Outcome outcome;
+  ReplayOutcome outcome;
   for (const Time end : sandbox_->end) outcome.end.push_back(end - origin);
   outcome.digest = executor.digest();
   outcome.messages = executor.messages();

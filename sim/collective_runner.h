@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,15 +55,33 @@ struct CallRecord {
   bool replayed = false;
 };
 
+// What came of calls that were simulated apart, for replay: by schedule, for one communicator, one
+// set of costs and options. May be shared by runs that differ in nothing of that.
+struct ReplayOutcome {
+  std::vector<Duration> end;  // by rank, after the start
+  std::uint64_t digest = 0;
+  std::int64_t messages = 0;
+  std::vector<std::pair<ResourceId, Bytes>> carried;
+};
+using ReplayCache = std::map<const Schedule*, ReplayOutcome>;
+
 class CollectiveRunner final : public EventHandler, public RunListener {
  public:
   struct Options {
     bool credits = true;
     bool replay = false;
+    ReplayCache* outcomes = nullptr;      // null: the runner's own
     MessageObserver* observer = nullptr;  // sees the messages of calls simulated in place
   };
-  CollectiveRunner(Simulation& simulation, const Topology& topology, Group group,
-                   CollectiveSource& source, const CostModel& costs, const Options& options);
+  // Who communicates, with which schedules, at which cost. What is pointed to must outlive the
+  // runner.
+  struct Communicator {
+    const Topology* topology;
+    Group group;
+    CollectiveSource* source;
+    const CostModel* costs;
+  };
+  CollectiveRunner(Simulation& simulation, Communicator communicator, const Options& options);
   ~CollectiveRunner() override;
   CollectiveRunner(const CollectiveRunner&) = delete;
   CollectiveRunner& operator=(const CollectiveRunner&) = delete;
@@ -101,12 +118,6 @@ class CollectiveRunner final : public EventHandler, public RunListener {
 
  private:
   struct Sandbox;
-  struct Outcome {
-    std::vector<Duration> end;  // by rank, after the first entry
-    std::uint64_t digest = 0;
-    std::int64_t messages = 0;
-    std::vector<std::pair<ResourceId, Bytes>> carried;
-  };
   struct Plan {
     CollectiveCall call;
     std::shared_ptr<const Schedule> schedule;
@@ -114,7 +125,6 @@ class CollectiveRunner final : public EventHandler, public RunListener {
     Slowdown slowdown;
     std::unique_ptr<Executor> in_place;
     bool together = false;  // starts on all ranks at once
-    std::optional<Outcome> outcome;
   };
   struct OpenCall {
     PlanId plan;
@@ -127,8 +137,8 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   void begin_current();
   void start_in_place(std::uint32_t group_rank);
   void start_all();
-  void replay(Plan& plan);
-  Outcome simulate_apart(PlanId plan);
+  void replay(const Plan& plan);
+  ReplayOutcome simulate_apart(PlanId plan);
   void leave(std::uint32_t group_rank, Time end);
   void close_current();
 
@@ -145,6 +155,8 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   std::uint32_t current_ = 0;             // the call on the wire
   std::int64_t messages_ = 0;
   std::int64_t replays_ = 0;
+  ReplayCache own_outcomes_;
+  ReplayCache* outcomes_;
   std::unique_ptr<Sandbox> sandbox_;
 };
 

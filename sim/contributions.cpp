@@ -81,8 +81,7 @@ std::string describe_difference(const std::vector<Term>& actual,
   };
   for (const Term& term : expected) {
     const auto found = find(actual, term);
-    if (found == actual.end() &&
-        std::ranges::find(actual, term.rank, &Term::rank) == actual.end())
+    if (found == actual.end() && std::ranges::find(actual, term.rank, &Term::rank) == actual.end())
       missing.push_back(fmt::format("missing contribution of rank {}", term.rank));
     else if (found != actual.end() && found->count > term.count)
       extra.push_back(fmt::format("has rank {} {}", term.rank, times(found->count)));

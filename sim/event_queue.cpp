@@ -105,6 +105,7 @@ EventQueue::Outcome EventQueue::run(const Limits& limits) {
     if (Time(Duration(first.time)) > limits.until) return Outcome::limit;
     if (limits.interrupted != nullptr && limits.interrupted->load(std::memory_order_relaxed))
       return Outcome::interrupted;
+    if (budget == 0) return Outcome::limit;  // the clock stays at the last event that ran
     now_ = Time(Duration(first.time));
     do {
       if (!run_instant(first.bucket, budget)) return Outcome::limit;

@@ -133,10 +133,8 @@ class Executor final : public EventHandler, public FlowListener {
     std::uint32_t headed = 0;    // slices whose first grain's arrival is known
     std::uint32_t sent = 0;      // slices whose arrival is known
     std::uint32_t consumed = 0;  // slices the receiver has finished with
-    std::uint32_t posted = 0;    // staged: slices handed to the proxy,
-    std::uint32_t served = 0;    //   served by it,
-    std::uint32_t wired = 0;     //   whose flow ended,
-    std::uint32_t landed = 0;    //   and that the receiver's proxy has
+    std::uint32_t served = 0;    // staged: slices that the sender's proxy has served,
+    std::uint32_t wired = 0;     //   and whose flow ended
     FlowId flow;
     bool receiver_waits = false;
     bool sender_waits = false;

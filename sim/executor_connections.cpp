@@ -90,7 +90,6 @@ void Executor::give_credit(std::uint32_t c) {
 // Staged: the slice lies in the FIFO; the sender's proxy serves its connections in order of
 // arrival.
 void Executor::post(std::uint32_t c) {
-  ++connections_[c].posted;
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].from.index()].rank;
   std::int64_t& free = send_proxy_free_[rank];
   free = std::max(free, now()) + costs_->connections[c].send_service.count();
@@ -131,7 +130,6 @@ void Executor::wire_done(std::uint32_t c) {
 }
 
 void Executor::landed(std::uint32_t c) {
-  ++connections_[c].landed;
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
   std::int64_t& free = recv_proxy_free_[rank];
   free = std::max(free, now()) + costs_->connections[c].recv_service.count();

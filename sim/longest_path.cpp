@@ -159,7 +159,8 @@ class PathBuilder {
       if (ref.sequence < expansion_.fifo_slices) continue;
       const std::size_t c = ref.connection.index();
       const std::uint32_t before_it = ref.sequence - expansion_.fifo_slices;
-      const NodeId freed = costs_[c].staged ? fifos_[c].wired[before_it] : fifos_[c].consumed[before_it];
+      const NodeId freed =
+          costs_[c].staged ? fifos_[c].wired[before_it] : fifos_[c].consumed[before_it];
       const Duration back = costs_[c].staged ? costs_[c].completion : costs_[c].credit_latency;
       relax(start, {freed, back, PathPart::credit, PathReason::credit});
     }

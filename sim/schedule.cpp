@@ -25,8 +25,7 @@ Region block_region(const Work& work, std::uint32_t loop, std::uint32_t block) {
   }
   const std::int64_t begin = chunk * work.blocks * loop;
   const std::int64_t rest = work.size.raw() - begin;
-  const std::int64_t size =
-      std::min(chunk, align_up(div_up(rest, work.blocks), work.align));
+  const std::int64_t size = std::min(chunk, align_up(div_up(rest, work.blocks), work.align));
   const std::int64_t at = std::min(rest, size * block);
   return {work.offset + bytes(begin + at), bytes(std::min(size, rest - at))};
 }
@@ -38,9 +37,9 @@ std::uint32_t block_rank(const Schedule& schedule, const Work& work, std::uint32
 
 Region slice_region(const Work& work, Region region, std::uint32_t slice) {
   const std::int64_t total = region.size.raw();
-  const std::int64_t even =
-      align_up(div_up(total, work.slices_per_chunk), work.slice_align);
-  const std::int64_t size = work.slices_per_chunk == 1 ? total : std::max(even, work.min_slice.raw());
+  const std::int64_t even = align_up(div_up(total, work.slices_per_chunk), work.slice_align);
+  const std::int64_t size =
+      work.slices_per_chunk == 1 ? total : std::max(even, work.min_slice.raw());
   const std::int64_t begin = std::min(total, size * slice);
   return {region.offset + bytes(begin), bytes(std::min(size, total - begin))};
 }

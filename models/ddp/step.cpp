@@ -65,20 +65,34 @@ Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollec
   }
 }
 
+// The reductions of one iteration: when each is over on the communication stream.
+struct Reductions {
+  std::vector<GpuEventId> buckets;
+  std::vector<GpuEventId> unused;  // the bitmap's
+};
+
 Task launch_complete_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls,
-                             Reducer& reducer, std::vector<GpuEventId>& done) {
+                             Reducer& reducer, Reductions& done) {
   while (reducer.next_is_complete()) {
     const std::size_t bucket = reducer.take_next();
     DdpRank::Marks& marks = rank.marks.back();
     if (bucket == 0) marks.first_bucket_call = rank.launched;
     co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name,
                                marks.bucket_ready[bucket]);
-    done.push_back(rank.host->gpu().record(rank.communication));
+    done.buckets.push_back(rank.host->gpu().record(rank.communication));
   }
 }
 
-Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration,
-              std::vector<GpuEventId>& done) {
+Task launch_bitmap(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls,
+                   Reductions& done) {
+  for (const sim::PlanId plan : calls.unused) {
+    GpuEventId ready;
+    co_await launch_collective(rank, plan, program.unused_name, ready);
+    done.unused.push_back(rank.host->gpu().record(rank.communication));
+  }
+}
+
+Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, Reductions& done) {
   sim::HostThread& host = *rank.host;
   const BucketList& buckets = program.plan.of_iteration(iteration);
   const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
@@ -96,25 +110,34 @@ Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration,
         co_await launch_complete_buckets(program, rank, calls, reducer, done);
     }
   }
+  // A static graph's first iteration sends the bitmap before it copies anything.
+  if (at_end) co_await launch_bitmap(program, rank, calls, done);
   for (std::size_t p = 0; at_end && p < program.copy_in.size(); ++p)
     co_await host.launch(rank.compute, program.copy_in[p]);
   co_await launch_complete_buckets(program, rank, calls, reducer, done);
-  for (const sim::PlanId plan : calls.unused) {
-    GpuEventId ready;
-    co_await launch_collective(rank, plan, program.unused_name, ready);
-  }
+  if (!at_end) co_await launch_bitmap(program, rank, calls, done);
 }
 
-Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration,
-              const std::vector<GpuEventId>& done) {
+// The bitmap tells whether others used what this rank did not: the host needs it to go on.
+Task read_bitmap(DdpRank& rank, Reductions& done) {
+  for (const GpuEventId event : done.unused) rank.host->gpu().wait(rank.compute, event);
+  if (!done.unused.empty()) co_await rank.host->synchronize(rank.compute);
+  done.unused.clear();
+}
+
+Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, Reductions& done) {
   sim::HostThread& host = *rank.host;
   const BucketList& buckets = program.plan.of_iteration(iteration);
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    host.gpu().wait(rank.compute, done[b]);
-    if (program.copy_out.empty()) continue;
-    for (const std::uint32_t parameter : buckets[b].parameters)
-      co_await host.launch(rank.compute, program.copy_out[parameter]);
+    host.gpu().wait(rank.compute, done.buckets[b]);
+    for (const std::uint32_t parameter : buckets[b].parameters) {
+      if (std::ranges::binary_search(program.unused, parameter))
+        co_await read_bitmap(rank, done);  // unused by all ranks: its gradient stays as it is
+      else if (!program.copy_out.empty())
+        co_await host.launch(rank.compute, program.copy_out[parameter]);
+    }
   }
+  for (const GpuEventId event : done.unused) host.gpu().wait(rank.compute, event);
 }
 
 Kernel named(const KernelTime& time, std::uint32_t name) { return {time.time, time.bound, name}; }
@@ -161,12 +184,14 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
   const std::uint32_t in = trace.name("scale gradient into bucket");
   const std::uint32_t out = trace.name("copy gradient out of bucket");
   Bytes optimizer{};
-  for (const BucketTensor& tensor : inputs.tensors) {
+  for (std::uint32_t index = 0; index < inputs.tensors.size(); ++index) {
+    const BucketTensor& tensor = inputs.tensors[index];
     const Bytes size = sim::bytes(tensor.elements * element_size(tensor.dtype));
     program.copy_in.push_back(named(kernels.move(size * 2), in));
     if (!options.buckets.gradient_as_bucket_view)
       program.copy_out.push_back(named(kernels.move(size * 2), out));
-    optimizer += sim::bytes(tensor.elements * options.optimizer_bytes);
+    if (!std::ranges::binary_search(program.unused, index))  // no gradient, no step
+      optimizer += sim::bytes(tensor.elements * options.optimizer_bytes);
   }
   for (const auto& [elements, size] : {std::pair{network.buffers().fp32_elements, 4},
                                        std::pair{network.buffers().int64_elements, 8}})
@@ -238,7 +263,7 @@ Task run_ddp(const DdpProgram& program, DdpRank& rank) {
     co_await broadcast_buffers(program, rank, calls);
     for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
     rank.marks.back().forward_end = host.gpu().record(rank.compute);
-    std::vector<GpuEventId> done;
+    Reductions done;
     co_await backward(program, rank, iteration, done);
     rank.marks.back().backward_end = host.gpu().record(rank.compute);
     co_await finalize(program, rank, iteration, done);

@@ -4,18 +4,19 @@
 //   forward    rebuild of the buckets (once: two broadcasts and a host sync), broadcast of buffers,
 //              then the layers' kernels
 //   backward   per layer dgrad, wgrad; per parameter, in arrival order, the hook: one kernel that
-//   scales
-//              the gradient into its bucket; a bucket that is full is launched if it is next in
-//              order, with all complete ones behind it: an event on the compute stream, the group's
-//              stream waits for it, one AllReduce
+//              scales the gradient into its bucket; a bucket that is full is launched if it is next
+//              in order, with all complete ones behind it: an event on the compute stream, the
+//              group's stream waits for it, one AllReduce
 //   finalize   per bucket the compute stream waits for its AllReduce, then one copy kernel per
-//   parameter
-//              back into the gradient (none with gradient_as_bucket_view)
+//              parameter back into the gradient (none with gradient_as_bucket_view). The bitmap of
+//              find_unused_parameters, and of a static graph's first iteration, is waited for at
+//              the end; at the first parameter that went unused the host itself waits for it
 //   step       the optimizer, behind all of that on the compute stream
 //
-// The host never waits in a steady iteration; it runs ahead of the GPU until the launch queue is
-// full, or is the bottleneck itself. All ranks run the same program; they differ in what their GPU
-// and host cost.
+// Not modelled: the kernel that zeroes the bucket's part of an unused parameter.
+// The host never waits in a steady iteration without unused parameters; it runs ahead of the GPU
+// until the launch queue is full, or is the bottleneck itself. All ranks run the same program; they
+// differ in what their GPU and host cost.
 #pragma once
 
 #include <cstdint>

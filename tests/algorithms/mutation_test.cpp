@@ -45,8 +45,8 @@ MutationCounts mutate(std::uint32_t ranks, std::uint32_t channels, const Collect
 // 2 to 8 ranks, 1 and 2 channels; `plain` splits any size over all channels, Simple sends empty
 // slices, and 40 bytes a rank do not divide into aligned blocks.
 void mutate_all(CollectiveCall call) {
-  const bool per_rank = call.collective == Collective::all_gather ||
-                        call.collective == Collective::reduce_scatter;
+  const bool per_rank =
+      call.collective == Collective::all_gather || call.collective == Collective::reduce_scatter;
   const bool rooted =
       call.collective == Collective::broadcast || call.collective == Collective::reduce;
   MutationCounts counts;

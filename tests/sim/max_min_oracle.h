@@ -30,8 +30,10 @@ inline std::vector<std::int64_t> max_min_rates(const std::vector<std::int64_t>& 
       for (std::size_t f = 0; f < flows.size(); ++f)
         for (const auto& [resource, weight] : flows[f].uses)
           if (resource == r) {
-            if (level[f] >= 0) left -= level[f] * flows[f].share * weight;
-            else load += flows[f].share * weight;
+            if (level[f] >= 0)
+              left -= level[f] * flows[f].share * weight;
+            else
+              load += flows[f].share * weight;
           }
       if (load > 0) lower(resource_level[r] = left / load);
     }

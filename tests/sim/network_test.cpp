@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "max_min_oracle.h"
+#include "tests/sim/max_min_oracle.h"
 
 using namespace railyard::sim;            // NOLINT
 using namespace railyard::sim::literals;  // NOLINT

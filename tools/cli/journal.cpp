@@ -38,6 +38,25 @@ scenarios::SensitivityRow sensitivity_row(const Json& row) {
           sim::Duration(row.at(3).get<std::int64_t>())};
 }
 
+PointResult result_of(const Json& line) {
+  PointResult result;
+  if (line.contains("error")) {
+    result.error = line.at("error").get<std::string>();
+    return result;
+  }
+  result.time = sim::Duration(line.at("time_ps").get<std::int64_t>());
+  result.exposed = get_time(line, "exposed_ps");
+  result.compute = get_time(line, "compute_ps");
+  result.communication = get_time(line, "communication_ps");
+  result.busbw = line.at("busbw_gb_per_s").get<double>();
+  result.bound_by = line.at("bound_by").get<std::string>();
+  result.trace_hash = line.at("trace_hash").get<std::uint64_t>();
+  if (line.contains("sensitivity"))
+    for (const Json& row : line.at("sensitivity"))
+      result.sensitivity.push_back(sensitivity_row(row));
+  return result;
+}
+
 double mean_busbw(const RunResult& result) {
   double sum = 0;
   double weight = 0;
@@ -114,22 +133,7 @@ std::optional<std::pair<std::string, PointResult>> parse_journal_line(std::strin
   const Json line = Json::parse(text, nullptr, false);
   if (!line.is_object() || !line.contains("key")) return std::nullopt;
   try {
-    PointResult result;
-    if (line.contains("error")) {
-      result.error = line.at("error").get<std::string>();
-    } else {
-      result.time = sim::Duration(line.at("time_ps").get<std::int64_t>());
-      result.exposed = get_time(line, "exposed_ps");
-      result.compute = get_time(line, "compute_ps");
-      result.communication = get_time(line, "communication_ps");
-      result.busbw = line.at("busbw_gb_per_s").get<double>();
-      result.bound_by = line.at("bound_by").get<std::string>();
-      result.trace_hash = line.at("trace_hash").get<std::uint64_t>();
-      if (line.contains("sensitivity"))
-        for (const Json& row : line.at("sensitivity"))
-          result.sensitivity.push_back(sensitivity_row(row));
-    }
-    return std::pair(line.at("key").get<std::string>(), std::move(result));
+    return std::pair(line.at("key").get<std::string>(), result_of(line));
   } catch (const Json::exception&) {
     return std::nullopt;  // not written by this version
   }

@@ -98,7 +98,7 @@ std::string files_text(const std::string& directory, const std::vector<OutputFil
 // Why a run that did not come to its end stopped, and how far it was.
 std::string stop_text(const RunArguments& arguments, const RunResult& result,
                       const Estimate& estimate) {
-  const bool user = result.outcome == sim::EventQueue::Outcome::interrupted && interrupted().load();
+  const bool user = interrupted().load();
   std::string why = user ? "interrupted" : "stopped by a limit (--max-events or --timeout)";
   if (!user && arguments.timeout_seconds > 0)
     why = fmt::format("stopped by --timeout after {} s", digits(arguments.timeout_seconds));
@@ -156,12 +156,10 @@ Result<int> run_scenario(const RunArguments& arguments) {
   }
   RAILYARD_ASSIGN(const RunResult result,
                   simulate(arguments, scenario, options_for(arguments, scenario, estimate)));
-  if (result.outcome == sim::EventQueue::Outcome::drained)
+  if (result.outcome == sim::EventQueue::Outcome::drained && !interrupted().load())
     return report(arguments, scenario, result, directory);
   complain(stop_text(arguments, result, estimate));
-  return result.outcome == sim::EventQueue::Outcome::interrupted && interrupted().load()
-             ? kInterrupted
-             : kBadInput;
+  return interrupted().load() ? kInterrupted : kBadInput;
 }
 
 bool is_file(const std::string& path) {

@@ -54,10 +54,11 @@ std::string totals(const DdpResult& ddp) {
   table.add(
       {"Step time", human(ddp.step_time),
        fmt::format("{} samples/s, bound by {}", digits(ddp.samples_per_second), ddp.bound_by)});
+  table.add({"  forward", human(ddp.forward), ""});
+  table.add({"  backward", human(ddp.backward), ""});
+  table.add({"  the rest", human(ddp.optimizer), "reductions still under way, optimizer"});
+  table.add({"", "", ""});
   table.add({"  compute", human(ddp.compute), compute_text(ddp)});
-  table.add({"    forward", human(ddp.forward), ""});
-  table.add({"    backward", human(ddp.backward), ""});
-  table.add({"    optimizer", human(ddp.optimizer), ""});
   table.add(
       {"  communication", human(ddp.communication),
        fmt::format("{} of it behind compute", percent(1 - share(ddp.exposed, ddp.communication)))});

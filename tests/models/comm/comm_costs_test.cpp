@@ -1,0 +1,381 @@
+// Every equation in the header of models/comm/comm_costs.h, on a topology built by hand:
+//
+//   gpu0 --nvlink 100--> nvswitch --nvlink 100--> gpu1          node 0
+//   gpu0 --pcie 50--> nic0 --nic 25--> switch --nic 25, +5 ns--> nic1 --pcie 50--> gpu2   node 1
+//   gpu1 --pcie 40--> nic0
+//
+// Links go one way, so nothing leads back to gpu0. Latency per link: nvlink 100 ns, pcie 200 ns,
+// nic 300 ns. Rates are powers of two apart where products must be exact.
+#include "models/comm/comm_costs.h"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <memory>
+#include <set>
+
+namespace railyard::models {
+namespace {
+
+using namespace sim::literals;
+using sim::Bandwidth;
+using sim::ConnectionCost;
+using sim::ConnectionId;
+using sim::DeviceId;
+using sim::DeviceKind;
+using sim::LinkClass;
+using sim::LinkId;
+using sim::Protocol;
+
+enum : int { kGpu0, kGpu1, kNvswitch, kNic0, kNic1, kGpu2, kSwitch };
+
+// Breadth first over the links in their order; remembers which hashes it was asked with.
+class Shortest final : public sim::Routing {
+ public:
+  explicit Shortest(std::vector<sim::Link> links, std::size_t devices)
+      : links_(std::move(links)), devices_(devices) {}
+
+  bool append_route(DeviceId from, DeviceId to, std::uint64_t hash,
+                    sim::Route& out) const override {
+    hashes.insert(hash);
+    std::vector<LinkId> by(devices_);
+    std::vector<bool> seen(devices_, false);
+    std::deque<DeviceId> open{from};
+    seen[from.index()] = true;
+    for (; !open.empty() && !seen[to.index()]; open.pop_front())
+      for (std::size_t l = 0; l < links_.size(); ++l) {
+        if (links_[l].from != open.front() || seen[links_[l].to.index()]) continue;
+        seen[links_[l].to.index()] = true;
+        by[links_[l].to.index()] = LinkId(l);
+        open.push_back(links_[l].to);
+      }
+    if (!seen[to.index()]) return false;
+    sim::Route reversed;
+    for (DeviceId at = to; at != from; at = links_[by[at.index()].index()].from)
+      reversed.push_back(by[at.index()]);
+    out.insert(out.end(), reversed.rbegin(), reversed.rend());
+    return true;
+  }
+
+  mutable std::set<std::uint64_t> hashes;
+
+ private:
+  std::vector<sim::Link> links_;
+  std::size_t devices_;
+};
+
+struct Machine {
+  Machine() {
+    for (const DeviceKind kind :
+         {DeviceKind::gpu, DeviceKind::gpu, DeviceKind::nvswitch, DeviceKind::nic, DeviceKind::nic,
+          DeviceKind::gpu, DeviceKind::fabric_switch})
+      topology.devices.push_back({kind, 0, 0, "device" + std::to_string(topology.devices.size())});
+    add(kGpu0, kNvswitch, LinkClass::nvlink, 100_GBps);  // link 0
+    add(kNvswitch, kGpu1, LinkClass::nvlink, 100_GBps);  // 1
+    add(kGpu0, kNic0, LinkClass::pcie, 50_GBps);         // 2
+    add(kNic0, kSwitch, LinkClass::nic, 25_GBps);        // 3
+    add(kSwitch, kNic1, LinkClass::nic, 25_GBps);        // 4
+    add(kNic1, kGpu2, LinkClass::pcie, 50_GBps);         // 5
+    add(kGpu1, kNic0, LinkClass::pcie, 40_GBps);         // 6
+    topology.links[4].extra_latency = 5_ns;
+    routing = std::make_shared<Shortest>(topology.links, topology.devices.size());
+    topology.routing = routing;
+    group = {{sim::Rank(0), DeviceId(kGpu0), 0, 0},
+             {sim::Rank(1), DeviceId(kGpu1), 0, 1},
+             {sim::Rank(2), DeviceId(kGpu2), 1, 0}};
+
+    parameters.links[static_cast<std::size_t>(LinkClass::nvlink)] = {0.5, 100_ns};
+    parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1.0, 200_ns};
+    parameters.links[static_cast<std::size_t>(LinkClass::nic)] = {1.0, 300_ns};
+    parameters.network = {700_ns, 900_ns, 1'100_ns};  // proxy send, receive, flush
+    of(Protocol::simple) = {20_GBps, 18_GBps, 4'000_ns, 1'000_ns, 5'000_ns, 1};
+    of(Protocol::ll) = {10_GBps, 16_GBps, 60_ns, 400_ns, 600_ns, 1};
+    of(Protocol::ll128) = {30_GBps, 24_GBps, 80_ns, 500_ns, 800_ns, 1};
+    parameters.gpu.sms = 132;
+    parameters.gpu.hbm_bandwidth = 2'000_GBps;
+    parameters.gpu.memory_efficiency = 0.5;
+    parameters.gpu.comm_hbm_factor = 2.5;
+  }
+
+  sim::ProtocolParameters& of(Protocol p) {
+    return parameters.protocols[static_cast<std::size_t>(p)];
+  }
+  void add(int from, int to, LinkClass link_class, Bandwidth capacity) {
+    sim::Link link;
+    link.from = DeviceId(from);
+    link.to = DeviceId(to);
+    link.link_class = link_class;
+    link.capacity = capacity;
+    topology.links.push_back(link);
+  }
+
+  sim::Topology topology;
+  sim::Parameters parameters;
+  sim::Group group;
+  std::shared_ptr<Shortest> routing;
+};
+
+// One connection between two ranks; `percent` is the sender's share of its CTA.
+sim::Schedule between(std::uint32_t from, std::uint32_t to, Protocol protocol,
+                      std::uint8_t percent = 100) {
+  sim::Schedule schedule;
+  schedule.call.protocol = protocol;
+  schedule.ranks = 3;
+  schedule.channels = 1;
+  for (const std::uint32_t rank : {from, to}) {
+    sim::Lane lane;
+    lane.rank = rank;
+    lane.copy_percent = percent;
+    schedule.lanes.push_back(lane);
+  }
+  sim::Connection connection;
+  connection.from = sim::LaneId(0);
+  connection.to = sim::LaneId(1);
+  schedule.connections.push_back(connection);
+  return schedule;
+}
+
+// gpu0 to gpu2 through both NICs.
+sim::Schedule across(Protocol protocol, std::uint8_t percent = 100) {
+  sim::Schedule schedule = between(0, 2, protocol, percent);
+  schedule.connections[0].nic_out = DeviceId(kNic0);
+  schedule.connections[0].nic_in = DeviceId(kNic1);
+  return schedule;
+}
+
+ConnectionCost cost_of(const Machine& machine, const sim::Schedule& schedule) {
+  const CommCosts costs(machine.topology, machine.parameters);
+  auto cost = costs.connection(schedule, machine.group, ConnectionId(0));
+  REQUIRE_MESSAGE(cost.ok(), (cost.ok() ? "" : cost.error().text()));
+  return std::move(cost).value();
+}
+
+sim::Route route(std::initializer_list<int> links) {
+  sim::Route route;
+  for (const int link : links) route.push_back(LinkId(link));
+  return route;
+}
+
+TEST_CASE("link capacity is the line rate times the class efficiency, and never zero") {
+  const Machine machine;
+  const CommCosts costs(machine.topology, machine.parameters);
+  CHECK(costs.link_capacity(machine.topology.links[0]) == 50_GBps);  // nvlink 100 x 0.5
+  CHECK(costs.link_capacity(machine.topology.links[3]) == 25_GBps);
+  sim::Link thin;
+  thin.capacity = Bandwidth::from_raw(1);
+  CHECK(costs.link_capacity(thin) == Bandwidth::from_raw(1));  // floor(1 x 0.5) would be 0
+}
+
+TEST_CASE("a direct Simple connection: whole slices, rate and latency of the channel") {
+  const Machine machine;
+  const ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::simple));
+  CHECK(cost.route == route({0, 1}));
+  CHECK_FALSE(cost.staged);
+  CHECK(cost.cap == 20_GBps);
+  CHECK(cost.wire_numerator == 1);
+  CHECK(cost.wire_denominator == 1);
+  CHECK(cost.latency == 1'200_ns);         // 2 x 100 + hop 1000
+  CHECK(cost.credit_latency == 1'200_ns);  // the head travels the same way back
+  CHECK(cost.grain == sim::Bytes{});       // store and forward
+  CHECK(cost.send_service == 0_ps);
+  CHECK(cost.recv_service == 0_ps);
+  CHECK(cost.completion == 0_ps);
+}
+
+TEST_CASE("a direct LL connection: twice the bytes, 16-byte cut-through") {
+  const Machine machine;
+  const ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::ll));
+  CHECK(cost.wire_numerator == 2);
+  CHECK(cost.wire_denominator == 1);
+  CHECK(cost.cap == 20_GBps);     // payload 10, in wire bytes
+  CHECK(cost.latency == 600_ns);  // 2 x 100 + 400
+  CHECK(cost.grain == 16_B);      // one line: 4 B data, 4 B flag, twice
+  CHECK(sim::wire_bytes(cost, 100_B) == 200_B);
+}
+
+TEST_CASE("a direct LL128 connection: 128 bytes carry 120, 1,920-byte cut-through") {
+  const Machine machine;
+  const ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::ll128));
+  CHECK(cost.wire_numerator == 16);
+  CHECK(cost.wire_denominator == 15);
+  CHECK(cost.cap == 32_GBps);     // 30 x 16 / 15
+  CHECK(cost.latency == 700_ns);  // 2 x 100 + 500
+  CHECK(cost.grain == 1'920_B);   // what a warp writes at once
+  CHECK(sim::wire_bytes(cost, 1'920_B) == 2'048_B);
+}
+
+TEST_CASE("the wire efficiency comes on top of the format, the cap stays the payload's") {
+  Machine machine;
+  machine.of(Protocol::ll128).wire_efficiency = 0.8;
+  ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::ll128));
+  CHECK(cost.wire_numerator == 4);  // 16 / 15 / 0.8 = 4 / 3
+  CHECK(cost.wire_denominator == 3);
+  CHECK(cost.cap == 40_GBps);  // 30 x 4 / 3
+
+  machine.of(Protocol::simple).wire_efficiency = 0.9;
+  cost = cost_of(machine, between(0, 1, Protocol::simple));
+  CHECK(cost.wire_numerator == 10);
+  CHECK(cost.wire_denominator == 9);
+  machine.of(Protocol::ll).wire_efficiency = 0.00001;  // below the step of 1e-4: clamped to it
+  cost = cost_of(machine, between(0, 1, Protocol::ll));
+  CHECK(cost.wire_numerator == 20'000);
+  CHECK(cost.wire_denominator == 1);
+}
+
+TEST_CASE("lanes of one CTA share its copy rate") {
+  Machine machine;
+  CHECK(cost_of(machine, between(0, 1, Protocol::simple, 50)).cap == 10_GBps);
+  CHECK(cost_of(machine, between(0, 1, Protocol::ll, 50)).cap == 10_GBps);
+  CHECK(cost_of(machine, across(Protocol::simple, 50)).cap == 10_GBps);
+  CHECK(cost_of(machine, between(0, 1, Protocol::simple, 50)).latency == 1'200_ns);
+
+  const CommCosts costs(machine.topology, machine.parameters);
+  const sim::Schedule tree = between(0, 1, Protocol::simple, 50);
+  const sim::LaneCost lane = costs.lane(tree, tree.lanes[0]);
+  CHECK(lane.op_overhead == 4'000_ns);  // per slice, not shared
+  CHECK(lane.local_rate == 9_GBps);
+
+  machine.of(Protocol::simple).channel_rate = {};  // no limit stays no limit
+  CHECK(cost_of(machine, between(0, 1, Protocol::simple, 50)).cap == Bandwidth{});
+}
+
+TEST_CASE("a lane's own rate counts payload, whatever the wire format") {
+  const Machine machine;
+  const CommCosts costs(machine.topology, machine.parameters);
+  const sim::Schedule schedule = between(0, 1, Protocol::ll);
+  CHECK(costs.lane(schedule, schedule.lanes[0]).local_rate == 16_GBps);
+  CHECK(costs.lane(schedule, schedule.lanes[0]).op_overhead == 60_ns);
+}
+
+TEST_CASE("a staged Simple connection: proxies on both sides, flush, wire credits") {
+  const Machine machine;
+  const ConnectionCost cost = cost_of(machine, across(Protocol::simple));
+  CHECK(cost.route == route({2, 3, 4, 5}));
+  CHECK(cost.staged);
+  CHECK(cost.cap == 20_GBps);
+  // The wire: 200 + 300 + (300 + 5) + 200.
+  CHECK(cost.credit_latency == 1'005_ns);
+  CHECK(cost.completion == 1'005_ns);
+  CHECK(cost.latency == 1'005_ns + 5'000_ns + 1'100_ns);
+  CHECK(cost.send_service == 700_ns);
+  CHECK(cost.recv_service == 900_ns);
+  CHECK(cost.grain == sim::Bytes{});
+}
+
+TEST_CASE("staged LL and LL128: flags land in GPU memory, so no flush and no receiving proxy") {
+  const Machine machine;
+  for (const auto& [protocol, hop] :
+       {std::pair{Protocol::ll, 600_ns}, std::pair{Protocol::ll128, 800_ns}}) {
+    const ConnectionCost cost = cost_of(machine, across(protocol));
+    CHECK(cost.staged);
+    CHECK(cost.latency == 1'005_ns + hop);
+    CHECK(cost.completion == 1'005_ns);
+    CHECK(cost.send_service == 700_ns);
+    CHECK(cost.recv_service == 0_ps);
+    CHECK(cost.grain == sim::Bytes{});  // the proxy sends whole steps
+  }
+  CHECK(cost_of(machine, across(Protocol::ll)).wire_numerator == 2);
+}
+
+TEST_CASE("plain has the wire's latency and nothing else, in the node and across") {
+  const Machine machine;
+  for (const sim::Schedule& schedule : {between(0, 1, Protocol::plain), across(Protocol::plain)}) {
+    const ConnectionCost cost = cost_of(machine, schedule);
+    const sim::Duration wire = schedule.connections[0].nic_out.valid() ? 1'005_ns : 200_ns;
+    CHECK(cost.latency == wire);
+    CHECK(cost.credit_latency == wire);
+    CHECK(cost.cap == Bandwidth{});
+    CHECK_FALSE(cost.staged);
+    CHECK(cost.send_service + cost.recv_service + cost.completion == 0_ps);
+    CHECK(cost.wire_numerator == cost.wire_denominator);
+    const CommCosts costs(machine.topology, machine.parameters);
+    CHECK(costs.lane(schedule, schedule.lanes[0]).op_overhead == 0_ps);
+    CHECK(costs.lane(schedule, schedule.lanes[0]).local_rate == Bandwidth{});
+  }
+}
+
+TEST_CASE("a relay is a way point: its links and their latency are on the route") {
+  const Machine machine;
+  sim::Schedule schedule = across(Protocol::simple);
+  schedule.connections[0].relay = DeviceId(kGpu1);
+  const ConnectionCost cost = cost_of(machine, schedule);
+  CHECK(cost.route == route({0, 1, 6, 3, 4, 5}));
+  CHECK(cost.completion == 1'205_ns);  // two NVLinks more
+}
+
+TEST_CASE("a connection is one flow to the fabric: its hash depends on ranks and channel alone") {
+  const Machine machine;
+  sim::Schedule schedule = between(0, 1, Protocol::simple);
+  cost_of(machine, schedule);
+  cost_of(machine, schedule);
+  CHECK(machine.routing->hashes.size() == 1);
+  schedule.lanes[0].channel = 1;
+  cost_of(machine, schedule);
+  CHECK(machine.routing->hashes.size() == 2);
+  cost_of(machine, across(Protocol::simple));
+  CHECK(machine.routing->hashes.size() == 3);
+}
+
+TEST_CASE("ranks without a path are an error that names the hop") {
+  const Machine machine;
+  const CommCosts costs(machine.topology, machine.parameters);
+  const auto back =
+      costs.connection(between(2, 0, Protocol::simple), machine.group, ConnectionId(0));
+  REQUIRE_FALSE(back.ok());
+  CHECK(back.error().text() == "no path from device5 to device0");
+  sim::Schedule schedule = across(Protocol::plain);
+  schedule.connections[0].nic_in = DeviceId(kNvswitch);
+  const auto lost = costs.connection(schedule, machine.group, ConnectionId(0));
+  REQUIRE_FALSE(lost.ok());
+  CHECK(lost.error().text() == "no path from device3 to device2");
+}
+
+// r is what rank 0 can send: per link it leaves by, the sum of min(cap, narrowest link), at most
+// the link itself. HBM: 2000 GB/s x 0.5.
+sim::Slowdown slowdown(const Machine& machine, const sim::Schedule& schedule) {
+  return CommCosts(machine.topology, machine.parameters).slowdown(schedule, machine.group);
+}
+
+TEST_CASE("compute kernels lose the SMs that channels hold") {
+  const Machine machine;
+  sim::Schedule schedule = between(0, 1, Protocol::simple);
+  schedule.channels = 24;
+  CHECK(slowdown(machine, schedule).compute == doctest::Approx(132.0 / 108));
+  schedule.channels = 132;  // all of them: what is left runs in the gaps
+  CHECK(slowdown(machine, schedule).compute == 2.0);
+}
+
+TEST_CASE("memory kernels lose what a collective moves through HBM") {
+  Machine machine;
+  // One connection: min(cap 20, NVLink 50) = 20; 2.5 x 20 / 1000 = 0.05.
+  CHECK(slowdown(machine, between(0, 1, Protocol::simple)).memory ==
+        doctest::Approx(1 / (1 - 0.05)));
+  // Out of the node: the copy into the FIFO is faster than a NIC of 12.5 GB/s; 0.03125.
+  machine.topology.links[3].capacity = sim::gigabytes_per_second(12.5);
+  CHECK(slowdown(machine, across(Protocol::simple)).memory == doctest::Approx(1 / (1 - 0.03125)));
+  // Four channels ask 80 GB/s of a 50 GB/s link; 2.5 x 50 / 1000 = 0.125.
+  sim::Schedule four = between(0, 1, Protocol::simple);
+  for (int i = 0; i < 3; ++i) four.connections.push_back(four.connections[0]);
+  CHECK(slowdown(machine, four).memory == doctest::Approx(1 / (1 - 0.125)));
+  // What other ranks send does not pass rank 0's memory.
+  sim::Schedule theirs = between(1, 2, Protocol::simple);
+  theirs.connections[0].nic_out = DeviceId(kNic0);
+  theirs.connections[0].nic_in = DeviceId(kNic1);
+  CHECK(slowdown(machine, theirs).memory == 1.0);
+  // Never more than nine tenths.
+  machine.parameters.gpu.comm_hbm_factor = 1'000;
+  CHECK(slowdown(machine, four).memory == doctest::Approx(10.0));
+}
+
+TEST_CASE("plain, and a group of one, slow nothing down") {
+  const Machine machine;
+  for (sim::Schedule schedule : {between(0, 1, Protocol::plain), between(0, 1, Protocol::simple)}) {
+    if (schedule.call.protocol == Protocol::simple) schedule.ranks = 1;
+    schedule.channels = 24;
+    CHECK(slowdown(machine, schedule).compute == 1.0);
+    CHECK(slowdown(machine, schedule).memory == 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace railyard::models
