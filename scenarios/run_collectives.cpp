@@ -73,7 +73,7 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     row.count = step.call.size.raw() / step.call.element_size;
     const bool rooted =
         row.collective == sim::Collective::broadcast || row.collective == sim::Collective::reduce;
-    row.root = rooted ? step.run->root : -1;
+    row.root = rooted ? std::int64_t{step.run->root} : -1;
     row.group = step.run->group;
     row.ranks = runner.group().size();
     row.algorithm = step.call.algorithm;

@@ -405,9 +405,12 @@ TEST_CASE("closed form: bytes on every ring link, summed over channels, after a 
             carried(schedule_of({.collective = each.collective, .size = size, .protocol = protocol},
                                 n, chains(n, 2)),
                     !kByChannel);
+        CAPTURE(to_text(each.collective));
+        CAPTURE(to_text(protocol));
+        CAPTURE(n);
         CHECK(links.size() == n);
         for (const auto& [link, size_on_link] : links)
-          CHECK(size_on_link == each.sends_per_rank * (n - 1) * block);
+          CHECK(size_on_link.raw() == each.sends_per_rank * (n - 1) * block.raw());
       }
 }
 
