@@ -37,7 +37,8 @@ RunResult run_of(const Scenario& scenario, const RunOptions& options) {
 RunResult good_run(const Scenario& scenario, const RunOptions& options) {
   RunResult result = run_of(scenario, options);
   REQUIRE(result.outcome == sim::EventQueue::Outcome::drained);
-  REQUIRE_MESSAGE(result.unfinished.empty(), (result.unfinished.empty() ? "" : result.unfinished[0]));
+  REQUIRE_MESSAGE(result.unfinished.empty(),
+                  (result.unfinished.empty() ? "" : result.unfinished[0]));
   return result;
 }
 

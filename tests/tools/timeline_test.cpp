@@ -140,6 +140,17 @@ TEST_CASE("timeline: a sweep without spans shows its calls in turn") {
   CHECK(named(all, "AllGather")[0].at("args").at("protocol") == "LL");
 }
 
+TEST_CASE("timeline: independent transfers are on a thread of their sender") {
+  const json all = events(tests::flow_result(), 2);
+  const json flows = named(all, "transfer");
+  REQUIRE(flows.size() == 2);
+  CHECK(flows[1].at("pid") == 1);
+  CHECK(flows[1].at("ts") == 5.0);
+  CHECK(flows[1].at("dur") == 20.0);
+  CHECK(flows[1].at("args") == json{{"to", 2}, {"bytes", 1048576}});
+  CHECK(named(all, "thread_name")[0].at("args").at("name") == "transfers");
+}
+
 TEST_CASE("timeline: nothing to show is an empty list") {
   CHECK(timeline_json({}, 8) == "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n\n]}\n");
 }

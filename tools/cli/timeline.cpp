@@ -18,7 +18,8 @@ using scenarios::RunResult;
 using sim::Span;
 using sim::Time;
 
-constexpr std::uint32_t kThreadsPerTrack = 64;      // threads that overlapping events may take
+constexpr std::uint32_t kThreadsPerTrack = 64;  // threads that overlapping events may take
+constexpr std::uint32_t kTransferTrack = 1023;
 constexpr std::uint32_t kFirstMessageTrack = 1024;  // tracks below are streams
 
 std::string json_text(std::string_view text) {
@@ -196,6 +197,17 @@ void add_calls(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
   }
 }
 
+// Independent transfers, on a thread of their sender.
+void add_flows(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
+  for (const scenarios::FlowResult& flow : result.flows) {
+    if (flow.from >= ranks) continue;
+    Track& track = tracks[{flow.from, kTransferTrack}];
+    track.name = "transfers";
+    track.events.push_back({Time(flow.start), Time(flow.end), "transfer", "flow",
+                            fmt::format(R"({{"to":{},"bytes":{}}})", flow.to, flow.size.raw())});
+  }
+}
+
 void add_messages(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
   for (const KeptMessage& message : result.kept_messages)
@@ -220,6 +232,7 @@ std::string timeline_json(const RunResult& result, std::uint32_t ranks) {
   add_spans(result, ranks, tracks);
   if (result.ddp) describe_buckets(*result.ddp, tracks);
   if (result.spans.empty() && result.kept_messages.empty()) add_calls(result, ranks, tracks);
+  add_flows(result, ranks, tracks);
   add_messages(result, ranks, tracks);
   Writer writer;
   std::optional<std::uint32_t> process;

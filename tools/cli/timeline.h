@@ -2,9 +2,9 @@
 //
 // A process per rank ("rank 0"), a thread per stream; kernels, collectives and host work are
 // complete events ("ph": "X") with ts and dur in microseconds. Kept messages follow on threads of
-// their sender, one per receiver and channel. Within a thread events nest or follow one another:
-// what overlaps (messages in flight together) goes to a further thread of the same name.
-// Memory: about 150 bytes per event.
+// their sender, one per receiver and channel, and independent transfers on one more. Within a
+// thread events nest or follow one another: what overlaps (messages in flight together) goes to a
+// further thread of the same name. Memory: about 150 bytes per event.
 #pragma once
 
 #include <cstdint>
