@@ -23,10 +23,10 @@ NicTable::NicTable(const sim::Channel& channel) : edges_(channel.net_edges) {
 }
 
 NicPair NicTable::find(std::uint32_t from, std::uint32_t to) const {
-  const sim::NetEdge wanted{.from = from, .to = to, .nic_out = {}, .nic_in = {}};
+  const sim::NetEdge wanted{.from = from, .to = to, .nic_out = {}, .nic_in = {}, .relay = {}};
   const auto found = std::lower_bound(edges_.begin(), edges_.end(), wanted, before);
   if (found == edges_.end() || before(wanted, *found)) return {};
-  return {found->nic_out, found->nic_in};
+  return {found->nic_out, found->nic_in, found->relay};
 }
 
 ScheduleBuilder::ScheduleBuilder(const sim::CollectiveCall& call, std::uint32_t ranks) {
@@ -57,13 +57,13 @@ LaneId ScheduleBuilder::add_lane(const Lane& lane) {
   return LaneId(schedule_.lanes.size() - 1);
 }
 
-void ScheduleBuilder::connect(LaneId from, LaneId to, NicPair nics, sim::DeviceId relay) {
+void ScheduleBuilder::connect(LaneId from, LaneId to, const NicPair& nics) {
   Connection connection;
   connection.from = from;
   connection.to = to;
   connection.nic_out = nics.out;
   connection.nic_in = nics.in;
-  connection.relay = relay;
+  connection.relay = nics.relay;
   schedule_.connections.push_back(connection);
   ++schedule_.lanes[from.index()].send_count;
   ++schedule_.lanes[to.index()].recv_count;

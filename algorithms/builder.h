@@ -25,6 +25,7 @@ struct BuildInput {
 struct NicPair {
   sim::DeviceId out;
   sim::DeviceId in;
+  sim::DeviceId relay{};  // PXN: the sender's GPU next to `out`
 };
 
 // The NICs of a channel's edges, by (from, to); invalid ids for edges that stay inside a node.
@@ -46,7 +47,7 @@ class ScheduleBuilder {
   std::uint32_t add_block_order(std::vector<std::uint32_t> order);
   // The slot ranges of `lane` are filled in by finish().
   sim::LaneId add_lane(const sim::Lane& lane);
-  void connect(sim::LaneId from, sim::LaneId to, NicPair nics, sim::DeviceId relay = {});
+  void connect(sim::LaneId from, sim::LaneId to, const NicPair& nics);
   [[nodiscard]] sim::Schedule finish(std::uint32_t fifo_slices) &&;
 
  private:

@@ -31,7 +31,7 @@ struct Segment {
 std::vector<std::uint32_t> local_order(const Places& places, const Place& place,
                                        std::uint32_t rail) {
   const std::size_t count = place.ranks.size();
-  const auto near = [&](std::size_t i) { return is_nearest(places, place.ranks[i % count], rail); };
+  const auto near = [&](std::size_t i) { return is_gateway(places, place.ranks[i % count], rail); };
   std::size_t start = count;
   for (std::size_t i = 0; i < count; ++i) {
     if (!near(i)) continue;
@@ -60,15 +60,15 @@ Segment segment(const Places& places, const Place& place, std::uint32_t channel,
   const std::size_t used = std::min<std::size_t>(rails, place.rails.size());
   result.rail = place.rails[channel % used];
   result.ranks = local_order(places, place, result.rail);
-  if (is_nearest(places, result.ranks.back(), result.rail)) {
-    result.last_rail = result.rail;
+  const auto& last = places.gateway_rails[result.ranks.back()];
+  if (is_gateway(places, result.ranks.back(), result.rail) || last.empty()) {
+    result.last_rail = result.rail;  // if no gateway itself, through one (add_relays)
     return result;
   }
   // Where GPUs have several NICs: the k-th of the first GPU with the k-th of the last.
-  const auto& first = places.nearest_rails[result.ranks.front()];
-  const auto& last = places.nearest_rails[result.ranks.back()];
+  const auto& first = places.gateway_rails[result.ranks.front()];
   const auto k = std::find(first.begin(), first.end(), result.rail) - first.begin();
-  result.last_rail = last.empty() ? result.rail : last[static_cast<std::size_t>(k) % last.size()];
+  result.last_rail = last[static_cast<std::size_t>(k) % last.size()];
   return result;
 }
 
@@ -148,6 +148,22 @@ void drop_repeated_edges(Channel& channel) {
               edges.end());
 }
 
+// PXN: a sender that is not next to the NIC hands its data over NVLink to a GPU that is (NCCL does
+// this for sends only; data lands directly).
+void add_relays(const Places& places, const sim::Group& group, Channel& channel) {
+  if (!places.nvlink) return;
+  for (sim::NetEdge& edge : channel.net_edges) {
+    const Place& place = places.places[places.place_of[edge.from]];
+    const auto rail = static_cast<std::uint32_t>(
+        std::find(place.nics.begin(), place.nics.end(), edge.nic_out) - place.nics.begin());
+    if (is_gateway(places, edge.from, rail)) continue;
+    const auto near = std::find_if(place.ranks.begin(), place.ranks.end(), [&](std::uint32_t rank) {
+      return is_gateway(places, rank, rail);
+    });
+    if (near != place.ranks.end()) edge.relay = group[*near].gpu;
+  }
+}
+
 // Rails that every channel may use: all of the node that has most, or none if a node has no NIC.
 std::uint32_t rail_count(const Places& places) {
   std::size_t most = 0;
@@ -199,6 +215,7 @@ Result<Channels> default_channels(const sim::Topology& topology, const sim::Grou
     add_tree(places, segments, c < div_up(count, 2) ? 0 : 1, channels[c]);
     add_ring(places, std::move(segments), channels[c]);
     drop_repeated_edges(channels[c]);
+    add_relays(places, group, channels[c]);
   }
   return channels;
 }

@@ -18,6 +18,7 @@
 //   channels uses tree 0 of the double binary tree and the second half tree 1; on one node the
 //   tree is the chain.
 //
+// Relays. A sender that is not next to its NIC goes through the GPU that is, over NVLink (PXN).
 // NICs. Every edge between nodes has a NetEdge, both directions of tree edges; a topology in which
 //   some node has no NIC (GPUs directly on a switch) gets none.
 //

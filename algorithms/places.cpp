@@ -22,6 +22,11 @@ bool inside_host(LinkClass link_class) {
          link_class == LinkClass::smp;
 }
 
+struct NearNics {
+  std::vector<DeviceId> nics;
+  std::uint32_t hops = 0;  // to each of them
+};
+
 // Neighbours over links inside a host, as one array with offsets.
 class HostGraph {
  public:
@@ -36,15 +41,16 @@ class HostGraph {
   }
 
   // The NICs at the smallest distance from `gpu`, which other GPUs and NICs do not relay.
-  [[nodiscard]] std::vector<DeviceId> nearest_nics(const Topology& topology, DeviceId gpu) const {
+  [[nodiscard]] NearNics nearest_nics(const Topology& topology, DeviceId gpu) const {
     std::vector<DeviceId> seen{gpu};
-    std::vector<DeviceId> nics;
+    NearNics near;
     std::size_t begin = 0;
-    while (begin < seen.size() && nics.empty()) {
+    while (begin < seen.size() && near.nics.empty()) {
       const std::size_t end = seen.size();
-      for (; begin < end; ++begin) visit(topology, seen[begin], seen, nics);
+      for (; begin < end; ++begin) visit(topology, seen[begin], seen, near.nics);
+      ++near.hops;
     }
-    return nics;
+    return near;
   }
 
  private:
@@ -115,21 +121,36 @@ void group_by_domain(const Topology& topology, const Group& group, Places& resul
 
 // Where no path inside the host leads to a NIC, the NIC with the GPU's own local index (modulo the
 // node's NICs) stands for the nearest.
-std::vector<DeviceId> nics_of(const Topology& topology, const HostGraph& graph, DeviceId gpu) {
-  std::vector<DeviceId> nics = graph.nearest_nics(topology, gpu);
+NearNics nics_of(const Topology& topology, const HostGraph& graph, DeviceId gpu) {
+  NearNics near = graph.nearest_nics(topology, gpu);
   const sim::Device& device = topology.devices[gpu.index()];
   const auto& own = topology.nodes[device.node].nics;
-  if (nics.empty() && !own.empty()) nics.push_back(own[device.local_index % own.size()]);
-  return nics;
+  if (near.nics.empty() && !own.empty()) near = {{own[device.local_index % own.size()]}, 0};
+  return near;
+}
+
+// Keeps of each rank's nearest rails those that no other rank of the place is nearer to.
+void find_gateways(const Place& place, const std::vector<std::uint32_t>& hops, Places& result) {
+  std::vector<std::uint32_t> least(place.nics.size(), ~0U);
+  for (const std::uint32_t rank : place.ranks)
+    for (const std::uint32_t rail : result.nearest_rails[rank])
+      least[rail] = std::min(least[rail], hops[rank]);
+  for (const std::uint32_t rank : place.ranks)
+    for (const std::uint32_t rail : result.nearest_rails[rank])
+      if (hops[rank] == least[rail]) result.gateway_rails[rank].push_back(rail);
 }
 
 void find_rails(const Topology& topology, const Group& group, Places& result) {
   const HostGraph graph(topology);
   result.nearest_rails.resize(group.size());
+  result.gateway_rails.resize(group.size());
+  std::vector<std::uint32_t> hops(group.size(), 0);
   for (Place& place : result.places) {
     for (const std::uint32_t rank : place.ranks) {
       auto& rails = result.nearest_rails[rank];
-      for (const DeviceId nic : nics_of(topology, graph, group[rank].gpu)) {
+      const NearNics near = nics_of(topology, graph, group[rank].gpu);
+      hops[rank] = near.hops;
+      for (const DeviceId nic : near.nics) {
         const auto found = std::find(place.nics.begin(), place.nics.end(), nic);
         if (found == place.nics.end()) continue;
         rails.push_back(static_cast<std::uint32_t>(found - place.nics.begin()));
@@ -139,6 +160,7 @@ void find_rails(const Topology& topology, const Group& group, Places& result) {
     }
     std::sort(place.rails.begin(), place.rails.end());
     place.rails.erase(std::unique(place.rails.begin(), place.rails.end()), place.rails.end());
+    find_gateways(place, hops, result);
   }
 }
 
@@ -198,6 +220,11 @@ CommShape shape_of(const Places& places) {
 
 bool is_nearest(const Places& places, std::uint32_t rank, std::uint32_t rail) {
   const auto& rails = places.nearest_rails[rank];
+  return std::binary_search(rails.begin(), rails.end(), rail);
+}
+
+bool is_gateway(const Places& places, std::uint32_t rank, std::uint32_t rail) {
+  const auto& rails = places.gateway_rails[rank];
   return std::binary_search(rails.begin(), rails.end(), rail);
 }
 

@@ -28,6 +28,9 @@ struct Places {
   std::vector<Place> places;
   std::vector<std::uint32_t> place_of;                    // by group rank
   std::vector<std::vector<std::uint32_t>> nearest_rails;  // by group rank; ascending
+  // Those of them to which no other rank of the place is nearer: where few NICs are cabled, a GPU
+  // far from all of them has a nearest rail and is no gateway to it.
+  std::vector<std::vector<std::uint32_t>> gateway_rails;  // by group rank; ascending
   // NVLinks join all of the group's GPUs in a place, directly, by a switch or by one another; false
   // for bridged pairs.
   bool nvlink = false;
@@ -42,5 +45,6 @@ CommShape shape_of(const Places& places);
 
 // Whether `rail` is among the nearest of `rank`.
 bool is_nearest(const Places& places, std::uint32_t rank, std::uint32_t rail);
+bool is_gateway(const Places& places, std::uint32_t rank, std::uint32_t rail);
 
 }  // namespace railyard::algorithms

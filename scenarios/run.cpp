@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "scenarios/run_parts.h"
 
@@ -43,9 +44,9 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   sim::Simulation simulation(bound.topology, *bound.costs);
   sim::Trace trace(std::max(1U, options.trace_ranks));
   MessageKeeper keeper(options.message_limit, result);
-  RunContext context{scenario,        options,       bound,
-                     simulation,      trace,         options.message_limit > 0 ? &keeper : nullptr,
-                     shared.outcomes, shared.events, result};
+  RunContext context{scenario,   options, bound,
+                     simulation, trace,   options.message_limit > 0 ? &keeper : nullptr,
+                     shared,     result};
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
@@ -83,13 +84,28 @@ bool may_replay(const RunContext& context) {
          context.scenario.traffic.empty() && context.bound.communications.size() == 1;
 }
 
+namespace {
+
+// Why the run should stop now, if it should.
+std::optional<sim::EventQueue::Outcome> stop_reason(const RunContext& context) {
+  const RunLimits& limits = context.options.limits;
+  if (limits.interrupted != nullptr && limits.interrupted->load())
+    return sim::EventQueue::Outcome::interrupted;
+  if (std::chrono::steady_clock::now() > context.shared.deadline)
+    return sim::EventQueue::Outcome::limit;
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
                                                    Communication& communication) {
   sim::CollectiveRunner::Options options;
   options.credits = context.scenario.engine.credits;
   options.replay = may_replay(context);
   options.observer = context.observer;
-  options.outcomes = context.outcomes;
+  options.outcomes = context.shared.outcomes;
+  options.stop = [&context] { return stop_reason(context).has_value(); };
   return std::make_unique<sim::CollectiveRunner>(
       context.simulation,
       sim::CollectiveRunner::Communicator{&context.bound.topology, communication.group,
@@ -100,21 +116,19 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
 
 sim::EventQueue::Outcome run_queue(RunContext& context) {
   const RunLimits& limits = context.options.limits;
-  const auto began = std::chrono::steady_clock::now();
-  double events = 0;
+  sim::EventQueue& queue = context.simulation.queue();
   for (;;) {
     sim::EventQueue::Limits slice;
     slice.max_events = kEventsPerSlice;
     slice.interrupted = limits.interrupted;
-    const sim::EventQueue::Outcome outcome = context.simulation.queue().run(slice);
+    const sim::EventQueue::Outcome outcome = queue.run(slice);
+    // A collective that was given up leaves the queue empty: ask before believing it.
+    if (const auto reason = stop_reason(context)) return *reason;
     if (outcome != sim::EventQueue::Outcome::limit) return outcome;
-    events += static_cast<double>(kEventsPerSlice);
-    if (limits.progress && context.estimated_events > 0)
-      limits.progress(std::min(1.0, events / context.estimated_events));
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
-    if (events > limits.max_events ||
-        (limits.timeout_seconds > 0 && spent.count() > limits.timeout_seconds))
-      return outcome;
+    const auto events = static_cast<double>(queue.executed());
+    if (limits.progress && context.shared.events > 0)
+      limits.progress(std::min(1.0, events / context.shared.events));
+    if (events > limits.max_events) return outcome;
   }
 }
 
@@ -169,18 +183,23 @@ void report_links(RunContext& context) {
 
 Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
   RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
-  double events = 0;
+  sim::ReplayCache outcomes;
+  SharedState shared;
+  shared.outcomes = &outcomes;
   if (options.limits.progress) {
     RAILYARD_ASSIGN(const Estimate expected, estimate(scenario));
-    events = expected.events;
+    shared.events = expected.events;
   }
-  sim::ReplayCache outcomes;
-  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, options, *bound, {&outcomes, events}));
+  if (options.limits.timeout_seconds > 0)
+    shared.deadline = std::chrono::steady_clock::now() +
+                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                          std::chrono::duration<double>(options.limits.timeout_seconds));
+  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, options, *bound, shared));
   add_notes(scenario, result);
   const bool complete =
       result.outcome == sim::EventQueue::Outcome::drained && result.unfinished.empty();
   if (options.sensitivity && complete)
-    RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, outcomes}, result));
+    RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, shared}, result));
   return result;
 }
 

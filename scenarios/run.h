@@ -87,12 +87,12 @@ struct DdpResult {
   sim::Duration compute_alone{};          // had nothing slowed them down
   sim::Duration forward{};
   sim::Duration backward{};
-  sim::Duration optimizer{};
-  sim::Duration communication{};                      // some collective is running
-  sim::Duration exposed{};                            // and no compute kernel is
-  std::int32_t exposing_bucket = -1;                  // the bucket with the largest exposed part
-  std::string bound_by;                               // "communication", "compute", "host launches"
-  std::vector<BucketRow> buckets;                     // of the steady iteration, launch order
+  sim::Duration after_backward{};     // reductions still under way, copies back, optimizer
+  sim::Duration communication{};      // some collective is running
+  sim::Duration exposed{};            // and no compute kernel is
+  std::int32_t exposing_bucket = -1;  // the bucket with the largest exposed part
+  std::string bound_by;               // "communication", "compute", "host launches"
+  std::vector<BucketRow> buckets;     // of the steady iteration, launch order
   std::vector<std::vector<sim::Bytes>> bucket_bytes;  // of every simulated iteration
   std::optional<int> rebuild_before_iteration;
   double samples_per_second = 0;  // whole job

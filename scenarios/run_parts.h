@@ -1,6 +1,7 @@
 // The parts of a run, one file each: collectives, a DDP job, raw traffic, and what they share.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "scenarios/bind.h"
@@ -22,6 +23,14 @@ class MessageKeeper final : public sim::MessageObserver {
   RunResult* result_;
 };
 
+// What a run may be given besides the scenario.
+struct SharedState {
+  sim::ReplayCache* outcomes = nullptr;  // of earlier runs with the same communication costs
+  double events = 0;                     // expected, for the progress report; 0 = unknown
+  // When the time of RunLimits is up, for all runs that belong together.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+
 // One run under way: what is built, what changes, and where results go.
 struct RunContext {
   const Scenario& scenario;
@@ -30,24 +39,18 @@ struct RunContext {
   sim::Simulation& simulation;
   sim::Trace& trace;
   sim::MessageObserver* observer;  // may be null
-  sim::ReplayCache* outcomes;      // of this communicator and these costs; may be null
-  double estimated_events;
+  const SharedState& shared;
   RunResult& result;
 };
 
-// What a run may be given besides the scenario.
-struct SharedState {
-  sim::ReplayCache* outcomes = nullptr;  // of earlier runs with the same communication costs
-  double events = 0;                     // expected, for the progress report; 0 = unknown
-};
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
                             const SharedState& shared);
 
-// Runs again with one thing changed at a time and adds a row for each; `outcomes` are the base
+// Runs again with one thing changed at a time and adds a row for each; `shared` is the base
 // run's.
 struct SensitivityInput {
   Bound& bound;
-  sim::ReplayCache& outcomes;
+  const SharedState& shared;
 };
 Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options,
                              const SensitivityInput& input, RunResult& result);

@@ -1,5 +1,6 @@
 // One-at-a-time sensitivity: the run again with one class of link 10 % faster, latencies or launch
-// costs 10 % larger, compute 10 % faster; everything else as it is.
+// costs 10 % larger, compute 10 % faster; everything else as it is. Latencies include the fixed
+// cost per slice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,6 +42,14 @@ void raise_latencies(sim::Parameters& p) {
   for (sim::ProtocolParameters& protocol : p.protocols) {
     protocol.hop_latency = sim::scale(protocol.hop_latency, 1 + kChange);
     protocol.net_hop_latency = sim::scale(protocol.net_hop_latency, 1 + kChange);
+    protocol.op_overhead = sim::scale(protocol.op_overhead, 1 + kChange);
+  }
+}
+
+void raise_copy_rates(sim::Parameters& p) {
+  for (sim::ProtocolParameters& protocol : p.protocols) {
+    protocol.channel_rate = sim::scale(protocol.channel_rate, 1 + kChange);
+    protocol.local_rate = sim::scale(protocol.local_rate, 1 + kChange);
   }
 }
 
@@ -62,6 +71,7 @@ Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options
                              const SensitivityInput& input, RunResult& result) {
   std::vector<Variation> list = link_variations(input.bound, result);
   list.push_back({.what = "latencies", .apply = raise_latencies});
+  list.push_back({.what = "channel copy rate", .apply = raise_copy_rates});
   list.push_back({.what = "launch cost", .apply = raise_launch_costs, .changes_transfers = false});
   if (scenario.ddp)
     list.push_back(
@@ -77,7 +87,8 @@ Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options
     if (!variation.idle) {
       input.bound.parameters = base;
       variation.apply(input.bound.parameters);
-      const SharedState shared{variation.changes_transfers ? nullptr : &input.outcomes, 0};
+      SharedState shared = input.shared;
+      if (variation.changes_transfers) shared.outcomes = nullptr;
       RAILYARD_ASSIGN(const RunResult varied, run_bound(scenario, quiet, input.bound, shared));
       if (varied.outcome != sim::EventQueue::Outcome::drained)
         break;  // interrupted: keep what there is

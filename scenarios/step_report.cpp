@@ -151,7 +151,7 @@ DdpResult report_steps(const StepReportInput& input) {
   const models::DdpRank::Marks& marks = first.marks[iterations - 1];
   result.forward = mark_of(first, marks.forward_end) - step.start;
   result.backward = mark_of(first, marks.backward_end) - mark_of(first, marks.forward_end);
-  result.optimizer = mark_of(first, marks.end) - mark_of(first, marks.backward_end);
+  result.after_backward = mark_of(first, marks.end) - mark_of(first, marks.backward_end);
   for (std::size_t b = 0; b < result.bucket_bytes.back().size(); ++b)
     result.buckets.push_back(bucket_row(input, iterations, b, step.start));
   find_exposed(input, iterations, step, result);

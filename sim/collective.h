@@ -67,6 +67,7 @@ struct NetEdge {
   std::uint32_t to = 0;
   DeviceId nic_out{};
   DeviceId nic_in{};
+  DeviceId relay{};  // GPU by which `from` reaches nic_out over NVLink (PXN); invalid = directly
 };
 
 // One channel of a communicator: everything an algorithm needs to know about who talks to whom.

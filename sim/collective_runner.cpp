@@ -9,6 +9,7 @@ namespace {
 
 // Event codes of the runner; the argument is a group rank.
 constexpr std::uint32_t kRankLeaves = 0;
+constexpr std::uint64_t kEventsBetweenStops = 100'000;
 
 // Broadcast and Reduce let some ranks leave before others have entered; so does an empty message.
 bool all_wait_for_all(const CollectiveCall& call) {
@@ -115,8 +116,11 @@ void CollectiveRunner::replay(const Plan& plan) {
   auto found = outcomes_->find(plan.schedule.get());
   record.replayed = found != outcomes_->end();
   replays_ += record.replayed ? 1 : 0;
-  if (!record.replayed)
-    found = outcomes_->emplace(plan.schedule.get(), simulate_apart(record.plan)).first;
+  if (!record.replayed) {
+    std::optional<ReplayOutcome> apart = simulate_apart(record.plan);
+    if (!apart) return;
+    found = outcomes_->emplace(plan.schedule.get(), *std::move(apart)).first;
+  }
   const ReplayOutcome& outcome = found->second;
   record.digest = outcome.digest;
   record.messages = outcome.messages;
@@ -126,7 +130,7 @@ void CollectiveRunner::replay(const Plan& plan) {
     simulation_->queue().schedule(record.begin + outcome.end[rank], *this, kRankLeaves, rank);
 }
 
-ReplayOutcome CollectiveRunner::simulate_apart(PlanId id) {
+std::optional<ReplayOutcome> CollectiveRunner::simulate_apart(PlanId id) {
   const Plan& plan = plans_[id.index()];
   if (!sandbox_) sandbox_ = std::make_unique<Sandbox>(*topology_, *costs_);
   Simulation& simulation = sandbox_->simulation;
@@ -140,7 +144,10 @@ ReplayOutcome CollectiveRunner::simulate_apart(PlanId id) {
   executor.set_listener(sandbox_.get());
   sandbox_->end.assign(group_.size(), Time{});
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) executor.start_rank(rank);
-  simulation.queue().run();
+  EventQueue::Limits piece;
+  piece.max_events = kEventsBetweenStops;
+  while (simulation.queue().run(piece) == EventQueue::Outcome::limit)
+    if (options_.stop && options_.stop()) return std::nullopt;
   RAILYARD_CHECK(executor.finished(), "a validated schedule ends");
   ReplayOutcome outcome;
   for (const Time end : sandbox_->end) outcome.end.push_back(end - origin);

@@ -19,8 +19,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,9 @@ class CollectiveRunner final : public EventHandler, public RunListener {
     bool replay = false;
     ReplayCache* outcomes = nullptr;      // null: the runner's own
     MessageObserver* observer = nullptr;  // sees the messages of calls simulated in place
+    // Asked now and then during a call that is simulated apart; true gives the call up, and the run
+    // with it: it is for whoever stops the event queue as well.
+    std::function<bool()> stop;
   };
   // Who communicates, with which schedules, at which cost. What is pointed to must outlive the
   // runner.
@@ -138,7 +143,7 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   void start_in_place(std::uint32_t group_rank);
   void start_all();
   void replay(const Plan& plan);
-  ReplayOutcome simulate_apart(PlanId plan);
+  std::optional<ReplayOutcome> simulate_apart(PlanId plan);
   void leave(std::uint32_t group_rank, Time end);
   void close_current();
 

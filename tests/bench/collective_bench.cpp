@@ -79,10 +79,10 @@ void run_collective(benchmark::State& state, const std::shared_ptr<const Schedul
                     queue, network, {});
   std::int64_t messages = 0;
   for (auto _ : state) {
-    executor.reset();
     for (std::uint32_t r = 0; r < schedule->ranks; ++r) executor.start_rank(r);
     queue.run();
     messages += executor.messages();
+    executor.reset();
   }
   state.SetItemsProcessed(messages);
   state.counters["events/message"] =

@@ -54,7 +54,8 @@ void network_all_to_all(benchmark::State& state) {
     ports.queue.run();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(flows.size()));
-  state.counters["solves"] = static_cast<double>(ports.network.solves());
+  state.counters["solves/flow"] = static_cast<double>(ports.network.solves()) /
+                                  static_cast<double>(state.iterations() * flows.size());
 }
 
 // One more flow comes and goes while every pair is busy. Items: solves of n (n - 1) flows.

@@ -32,7 +32,7 @@ TEST_CASE("algbw is size over time, busbw algbw times nccl-tests' factor") {
   } all[] = {{"AllReduce", 2 * 7.0 / 8}, {"AllGather", 7.0 / 8}, {"ReduceScatter", 7.0 / 8},
              {"AllToAll", 7.0 / 8},      {"Broadcast", 1},       {"Reduce", 1}};
   for (const auto& [name, factor] : all) {
-    CAPTURE(name);
+    CAPTURE(std::string(name));
     const CollectiveRow row = row_of("{collective: " + std::string(name) + ", sizes: [64MiB]}");
     CHECK(row.size == bytes(64 << 20));  // divisible by 8: the column is what was asked for
     CHECK(row.ranks == 8);
@@ -88,8 +88,9 @@ TEST_CASE("messages of no bytes and of one element") {
   for (const char* name :
        {"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Broadcast", "Reduce"})
     for (const char* protocol : {"LL", "LL128", "Simple"}) {
-      CAPTURE(name);
-      CAPTURE(protocol);
+      const std::string label = std::string(name) + " " + protocol;
+      if (label == "AllToAll LL128") continue;  // does not exist, as in NCCL
+      CAPTURE(label);
       Scenario scenario = eight("{collective: " + std::string(name) + ", sizes: [4B]}", protocol);
       const sim::HostParameters& host = scenario.parameters.host;
       const RunResult four = good_run(scenario);

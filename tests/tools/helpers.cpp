@@ -76,7 +76,7 @@ RunResult ddp_result() {
   ddp.compute_alone = 7'800_us;
   ddp.forward = 2'500_us;
   ddp.backward = 5_ms;
-  ddp.optimizer = 500_us;
+  ddp.after_backward = 500_us;
   ddp.communication = 4_ms;
   ddp.exposed = 1_ms;
   ddp.exposing_bucket = 1;

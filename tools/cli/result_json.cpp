@@ -46,7 +46,7 @@ void add_ddp(Json& out, const DdpResult& ddp) {
   out["compute_alone_us"] = exact_us(ddp.compute_alone);
   out["forward_us"] = exact_us(ddp.forward);
   out["backward_us"] = exact_us(ddp.backward);
-  out["optimizer_us"] = exact_us(ddp.optimizer);
+  out["after_backward_us"] = exact_us(ddp.after_backward);
   out["communication_us"] = exact_us(ddp.communication);
   out["exposed_communication_us"] = exact_us(ddp.exposed);
   out["exposing_bucket"] = ddp.exposing_bucket < 0 ? Json() : Json(ddp.exposing_bucket);

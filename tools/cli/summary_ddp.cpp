@@ -56,7 +56,7 @@ std::string totals(const DdpResult& ddp) {
        fmt::format("{} samples/s, bound by {}", digits(ddp.samples_per_second), ddp.bound_by)});
   table.add({"  forward", human(ddp.forward), ""});
   table.add({"  backward", human(ddp.backward), ""});
-  table.add({"  the rest", human(ddp.optimizer), "reductions still under way, optimizer"});
+  table.add({"  the rest", human(ddp.after_backward), "reductions still under way, optimizer"});
   table.add({"", "", ""});
   table.add({"  compute", human(ddp.compute), compute_text(ddp)});
   table.add(
