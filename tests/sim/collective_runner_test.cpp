@@ -326,8 +326,8 @@ struct Job {
 };
 
 TEST_CASE("runner: a replayed run has the records, bytes and trace hash of one that is not") {
-  const Job plain(false);
-  const Job replayed(true);
+  Job plain(false);
+  Job replayed(true);
   const std::vector<CallRecord>& a = plain.bench.runner.records();
   const std::vector<CallRecord>& b = replayed.bench.runner.records();
   REQUIRE(a.size() == 10);
@@ -354,8 +354,8 @@ TEST_CASE("runner: a replayed run has the records, bytes and trace hash of one t
   CHECK(replayed.bench.runner.sandbox_events() > 0);
   CHECK(replayed.bench.runner.messages() == plain.bench.runner.messages());
   for (std::size_t r = 0; r < kRanks; ++r) {
-    const auto carried = [r](const Job& job) {
-      return const_cast<Job&>(job).bench.simulation.network().carried(ResourceId(r));  // NOLINT
+    const auto carried = [r](Job& job) {
+      return job.bench.simulation.network().carried(ResourceId(r));
     };
     CHECK(carried(plain) == carried(replayed));
     CHECK(carried(plain) > 0_B);
