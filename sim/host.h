@@ -4,7 +4,7 @@
 //   Task step(HostThread& host, ...) {
 //     co_await host.launch(compute, kernel);        // host.costs().op_launch of host time, then
 //     the launch co_await host.busy(grad_hook); const GpuEventId ready =
-//     host.gpu().record(compute); co_await host.collective(comm, runner, rank, plan, name);
+//     host.gpu().record(compute); host.gpu().launch_collective(comm, runner, rank, plan, name);
 //     co_await host.synchronize(compute);           // the host waits for the stream
 //   }
 //

@@ -27,6 +27,7 @@ std::uint32_t Trace::name(std::string_view text) {
 }
 
 void Trace::add(const Span& span) {
+  RAILYARD_CHECK(span.name < names_.size(), "a span needs a name from Trace::name()");
   const std::uint64_t who = std::uint64_t{span.rank} << 32 | std::uint64_t{span.stream} << 8 |
                             static_cast<std::uint64_t>(span.kind);
   hash_ += mix_hash(name_hash_[span.name] ^

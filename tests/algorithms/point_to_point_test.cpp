@@ -220,7 +220,7 @@ TEST_CASE("point to point: without PXN each side uses its nearest NIC") {
   }
 }
 
-TEST_CASE("point to point: nothing for 0 bytes; too many lanes is an error") {
+TEST_CASE("point to point: nothing for 0 bytes, too many lanes is an error") {
   P2pLayout layout = layout_of({}, 24);
   CHECK(all_to_all(layout, 0_B).lanes.empty());
   layout.shape.ranks = 100'000;

@@ -171,7 +171,7 @@ TEST_CASE("ring: FIFO slices are equal on both ends of every connection") {
     }
 }
 
-TEST_CASE("ring: 0 bytes move nothing; one element moves with empty slices") {
+TEST_CASE("ring: 0 bytes move nothing, one element moves with empty slices") {
   const sim::Channels channels = test::random_channels(4, 2, 1);
   CHECK(ring({.size = 0_B}, channels).lanes.empty());
   CHECK(ring({.size = 0_B}, channels).channels == 0);

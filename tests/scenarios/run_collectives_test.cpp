@@ -110,7 +110,7 @@ TEST_CASE("messages of no bytes and of one element") {
 }
 
 // A short call is bound by how fast the host can launch the next.
-TEST_CASE("launch cost: the larger of launching and of start plus transfer; none for plain") {
+TEST_CASE("launch cost: the larger of launching and of start plus transfer, none for plain") {
   Scenario scenario = eight("{collective: AllReduce, sizes: [4KiB]}", "LL");
   scenario.parameters.host.collective_launch = {};
   scenario.parameters.host.collective_start = {};

@@ -218,7 +218,7 @@ TEST_CASE("runner: every rank leaves an empty message as it enters it, call afte
   CHECK(records[0].messages == 0);
 }
 
-TEST_CASE("runner: one plan per schedule; bad calls fail before the run") {
+TEST_CASE("runner: one plan per schedule, bad calls fail before the run") {
   Bench bench;
   const PlanId plan = bench.plan(Collective::all_reduce, 4000);
   CHECK(bench.plan(Collective::all_reduce, 4000) == plan);

@@ -42,7 +42,7 @@ TEST_CASE("expand: the ring AllReduce of three ranks, as text") {
         "lane 2 rank 2 ch 0 ring: loop 0 op 4.0 slice 0 recv block 0 out [0,4) from c1#3\n");
 }
 
-TEST_CASE("expand: a buffer with one block only holds it at 0; the other has rank * stride") {
+TEST_CASE("expand: a buffer with one block only holds it at 0, the other has rank * stride") {
   const Schedule gather = tests::ring_all_gather(3, 8, 8).done();
   const std::vector<SliceOp> ops = expand(gather).lanes[1].ops;
   REQUIRE(ops.size() == 3);

@@ -246,7 +246,7 @@ TEST_CASE("gpu: the shares of concurrent collectives add up") {
 
 // Launch latency 2, collective start 3: on the stream from 2, on the wire 5..6. Kernels are slower
 // only while it is on the wire: 4 done by then, 1 at half speed, the rest alone: 10.5.
-TEST_CASE("gpu: a collective kernel starts, and only then enters; no gap follows it") {
+TEST_CASE("gpu: a collective kernel starts, and only then enters, no gap follows it") {
   Bench bench({.launch_latency = 2_us, .kernel_gap = 1_us, .collective_start = 3_us});
   bench.at(0_us, [&] {
     bench.collective(1, "c", 1000, {.compute = 2});

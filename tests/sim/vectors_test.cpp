@@ -193,8 +193,9 @@ TEST_CASE("vectors: SimGrid, each flow ten times as heavy on one of two resource
 
 // SimGrid, cross-traffic: the acknowledgements of a flow take epsilon = 0.05 of its rate on the way
 // back. Weights are integers: 20 forward, 1 back, and C is 20 times as large. One flow each way
-// over full-duplex wires: 20 + 1 = 21, so 1/1.05. Published for flows that also meet on one wire:
-// 1/2.05, the load of 1 + 1.05 (20 + 21 here).
+// over full-duplex wires: 20 + 1 = 21, so 1/1.05 each. SimGrid's figure for one flow each way is
+// 1/2.05; its matrix is not known here. The second system is one with that answer: a wire that
+// carries one flow with its acknowledgements and the other without, 1.05 + 1.
 TEST_CASE("vectors: SimGrid, cross-traffic of acknowledgements") {
   CHECK(rates_of({{{20, 1}, {1, 20}}}, {20 * 21'000, 20 * 21'000}) ==
         std::vector<std::int64_t>{20'000, 20'000});

@@ -136,7 +136,7 @@ TEST_CASE("program: a run prints its table and writes its files") {
   CHECK(json::parse(again.out).at("trace_hash") == result.at("trace_hash"));
 }
 
-TEST_CASE("program: --json prints JSON only, equal every time; -q prints nothing") {
+TEST_CASE("program: --json prints JSON only, equal every time, -q prints nothing") {
   const TemporaryDirectory directory;
   directory.write("s.yaml", small_yaml());
   const Outcome first = run_program(directory, {"run", "s.yaml", "--json"});

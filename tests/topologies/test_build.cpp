@@ -171,7 +171,7 @@ TEST_CASE("rails cable only some NICs, and a slow port limits a fast NIC") {
     if (link.link_class == LinkClass::nic) CHECK(link.capacity == sim::gigabits_per_second(200));
 }
 
-TEST_CASE("trays of one rack need no fabric; other nodes do") {
+TEST_CASE("trays of one rack need no fabric, other nodes do") {
   CHECK(must_build(cluster("gb200-nvl72", 18)).gpu_count() == 72);
   CHECK(build_error(cluster("gb200-nvl72", 19)) ==
         "fabric 'none' connects nothing, but there are 19 nodes; choose a fabric (one of: none, "

@@ -152,7 +152,7 @@ std::map<std::string, int> spine_use(const sim::Topology& topology, bool vary_ha
   return use;
 }
 
-TEST_CASE("static routing spreads destinations evenly; ECMP by hash, roughly") {
+TEST_CASE("static routing spreads destinations evenly, ECMP by hash, roughly") {
   for (const FabricKind kind : {FabricKind::rail_optimised, FabricKind::fat_tree}) {
     auto spec = cluster("hgx-h100", 72, kind);
     spec.fabric.hosts_per_leaf = 8;

@@ -124,7 +124,7 @@ TEST_CASE("lost NVLinks: the next best way, in the damaged node alone") {
         "node1/cpu1->node1/pcie2 node1/pcie2->node1/gpu4");
 }
 
-TEST_CASE("a GPU off the NVSwitch goes by PCIe; off both, nowhere") {
+TEST_CASE("a GPU off the NVSwitch goes by PCIe, off both, nowhere") {
   auto spec = cluster("hgx-h100", 1);
   spec.changes = {{.pattern = "node0/gpu0<->node0/nvswitch0", .disable = true}};
   const auto topology = must_build(spec);

@@ -84,7 +84,7 @@ TEST_CASE("dgrad and wgrad have their own work and traffic") {
   CHECK(model.wgrad(one, 1).time == 640_ps);
 }
 
-TEST_CASE("each precision has its peak; TF32 is FP32 where the GPU has none") {
+TEST_CASE("each precision has its peak, TF32 is FP32 where the GPU has none") {
   const auto time = [](Dtype compute, const sim::GpuParameters& on) {
     return KernelModel(on, compute).forward(layer(LayerKind::gemm), 1'000).time;
   };
@@ -162,7 +162,7 @@ TEST_CASE("the optimizer moves its bytes per parameter, in launches of 48 tensor
   CHECK(program(49, options).optimizer.empty());
 }
 
-TEST_CASE("DDP's copies read and write a gradient each; bucket views need no copy back") {
+TEST_CASE("DDP's copies read and write a gradient each, bucket views need no copy back") {
   DdpOptions options;
   const DdpProgram usual = program(3, options);
   REQUIRE(usual.copy_in.size() == 3);
