@@ -2,10 +2,11 @@
 // host time, launches work on the GPU's streams and sometimes waits for it.
 //
 //   Task step(HostThread& host, ...) {
-//     co_await host.launch(compute, kernel);        // host.costs().op_launch of host time, then
-//     the launch co_await host.busy(grad_hook); const GpuEventId ready =
-//     host.gpu().record(compute); host.gpu().launch_collective(comm, runner, rank, plan, name);
-//     co_await host.synchronize(compute);           // the host waits for the stream
+//     co_await host.launch(compute, kernel);  // costs().op_launch, then the launch
+//     co_await host.busy(grad_hook);
+//     const GpuEventId ready = host.gpu().record(compute);
+//     host.gpu().launch_collective(comm, runner, rank, plan, name);
+//     co_await host.synchronize(compute);  // the host waits for the stream
 //   }
 //
 // Tasks may co_await other tasks. They are resumed by the event queue only, and destroyed with the

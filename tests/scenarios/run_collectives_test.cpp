@@ -32,7 +32,8 @@ TEST_CASE("algbw is size over time, busbw algbw times nccl-tests' factor") {
   } all[] = {{"AllReduce", 2 * 7.0 / 8}, {"AllGather", 7.0 / 8}, {"ReduceScatter", 7.0 / 8},
              {"AllToAll", 7.0 / 8},      {"Broadcast", 1},       {"Reduce", 1}};
   for (const auto& [name, factor] : all) {
-    CAPTURE(std::string(name));
+    const std::string label = name;
+    CAPTURE(label);
     const CollectiveRow row = row_of("{collective: " + std::string(name) + ", sizes: [64MiB]}");
     CHECK(row.size == bytes(64 << 20));  // divisible by 8: the column is what was asked for
     CHECK(row.ranks == 8);
@@ -134,6 +135,19 @@ TEST_CASE("rows are in the order of the scenario, and the objective is their sum
   for (const CollectiveRow& row : result.collectives) sum += row.time;
   CHECK(objective_time(result) == sum);
   CHECK(result.collectives[0].time < result.collectives[1].time);
+}
+
+TEST_CASE("up_to includes its size, and counts what NCCL is called with") {
+  const RunResult result = good_run(full_scenario(
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nnccl:\n"
+      "  - {up_to: 64KiB, algorithm: Tree, protocol: LL, channels: 2}\n"
+      "  - {algorithm: Ring, protocol: Simple, channels: 8}\n"
+      "collectives:\n  - {collective: AllReduce, sizes: [65536B, 65540B]}\n"
+      "  - {collective: AllGather, sizes: [512KiB]}\n"));  // 64 KiB of each of the 8 ranks
+  CHECK(result.collectives[0].protocol == sim::Protocol::ll);
+  CHECK(result.collectives[0].algorithm == sim::Algorithm::tree);
+  CHECK(result.collectives[1].protocol == sim::Protocol::simple);
+  CHECK(result.collectives[2].protocol == sim::Protocol::ll);
 }
 
 // Ring AllReduce of S bytes on n ranks without protocol cost: 2 (n - 1) steps of S / n bytes, each

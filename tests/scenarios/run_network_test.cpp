@@ -136,6 +136,22 @@ TEST_CASE("between nodes a transfer takes the NICs nearest to both GPUs") {
   CHECK(result.flows[1].end == sim::microseconds(100));    // 45 MB at 450 GB/s: NVLink, not shared
 }
 
+// GPU r's own NIC is r: out by node 0's NIC 3, in by node 1's NIC 4.
+TEST_CASE("the NIC at either end is its own GPU's") {
+  const RunResult result = good_run(
+      full_scenario("railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\n"
+                    "traffic: [{from: 3, to: 12, size: 1MiB}]\n"));
+  bool out = false;
+  bool in = false;
+  for (const LinkRow& link : result.busiest_links) {
+    out = out || link.name.starts_with("node0/nic3->");
+    in = in || link.name.ends_with("->node1/nic4");
+    CHECK(link.bytes == sim::bytes(1 << 20));
+  }
+  CHECK(out);
+  CHECK(in);
+}
+
 TEST_CASE("traffic of ranks that are not there is refused") {
   CHECK(error_of_run(flat("[{from: 0, to: 8, size: 1MiB}]")) ==
         "a flow from rank 0 to rank 8: there are 8 ranks");

@@ -58,6 +58,23 @@ TEST_CASE("the parts of a step add up") {
   CHECK(result.ranks == 2);
 }
 
+// `plain` slows no kernel, so what ran is exactly the sum of the kernels' own times; with a
+// parameter that no layer uses, too, which is neither copied nor updated.
+TEST_CASE("compute is the sum of the kernels when nothing slows them") {
+  const std::string head =
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\n"
+      "nccl: {algorithm: Ring, protocol: plain, channels: 8}\n"
+      "ddp: {batch_per_gpu: 8, precision: amp-fp16, optimizer: adamw, model: ";
+  const std::string custom =
+      "{parameters: [{name: w, elements: 1000000}, {name: u, elements: 1000000}], "
+      "layers: [{name: a, kind: gemm, parameters: [w], forward_flops: 1e9, input_elements: 1000}]}";
+  for (const std::string& model : {std::string("resnet18"), custom}) {
+    const RunResult result =
+        good_run(full_scenario(head + model + ", find_unused_parameters: true}\n"));
+    CHECK(result.ddp->compute == result.ddp->compute_alone);
+  }
+}
+
 // Every parameter that matters is stated, so that a better profile does not change the hash; a
 // change of the models or of NCCL's algorithms does, and then the constant is to be renewed.
 constexpr std::string_view kPinned = R"(
