@@ -12,7 +12,9 @@
 namespace railyard::scenarios {
 namespace {
 
-constexpr std::uint64_t kEventsPerSlice = 1'000'000;  // between looks at limits and progress
+// Between looks at limits. Few, since a single event may solve a very large network.
+constexpr std::uint64_t kEventsPerSlice = 1'000;
+constexpr std::uint64_t kSlicesPerReport = 256;  // of progress
 
 void add_notes(const Scenario& scenario, RunResult& result) {
   const bool tree = std::ranges::any_of(
@@ -117,7 +119,7 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
 sim::EventQueue::Outcome run_queue(RunContext& context) {
   const RunLimits& limits = context.options.limits;
   sim::EventQueue& queue = context.simulation.queue();
-  for (;;) {
+  for (std::uint64_t slices = 1;; ++slices) {
     sim::EventQueue::Limits slice;
     slice.max_events = kEventsPerSlice;
     slice.interrupted = limits.interrupted;
@@ -126,7 +128,7 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     if (const auto reason = stop_reason(context)) return *reason;
     if (outcome != sim::EventQueue::Outcome::limit) return outcome;
     const auto events = static_cast<double>(queue.executed());
-    if (limits.progress && context.shared.events > 0)
+    if (limits.progress && context.shared.events > 0 && slices % kSlicesPerReport == 0)
       limits.progress(std::min(1.0, events / context.shared.events));
     if (events > limits.max_events) return outcome;
   }
