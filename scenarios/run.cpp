@@ -15,6 +15,8 @@ namespace {
 // Between looks at limits. Few, since a single event may solve a very large network.
 constexpr std::uint64_t kEventsPerSlice = 1'000;
 constexpr std::uint64_t kSlicesPerReport = 256;  // of progress
+// Times saturate at the clock's end, 106 days; what would happen there never does.
+constexpr sim::Time kEndOfTime = sim::Time::max() - sim::picoseconds(1);
 
 void add_notes(const Scenario& scenario, RunResult& result) {
   const bool tree = std::ranges::any_of(
@@ -123,6 +125,8 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     sim::EventQueue::Limits slice;
     slice.max_events = kEventsPerSlice;
     slice.interrupted = limits.interrupted;
+    slice.until = kEndOfTime;
+    const std::uint64_t before = queue.executed();
     const sim::EventQueue::Outcome outcome = queue.run(slice);
     // A collective that was given up leaves the queue empty: ask before believing it.
     if (const auto reason = stop_reason(context)) return *reason;
@@ -130,7 +134,8 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     const auto events = static_cast<double>(queue.executed());
     if (limits.progress && context.shared.events > 0 && slices % kSlicesPerReport == 0)
       limits.progress(std::min(1.0, events / context.shared.events));
-    if (events > limits.max_events) return outcome;
+    const bool at_end_of_time = queue.executed() == before;
+    if (at_end_of_time || events > limits.max_events) return outcome;
   }
 }
 
