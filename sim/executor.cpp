@@ -282,9 +282,10 @@ void Executor::settle_tails(std::uint32_t lane) {
     hand_over(c, leg_end);
   });
   if (state.pending > 0) return;
-  state.phase = Phase::busy;
   std::int64_t end = std::max(now(), state.slice_end);
   if (!sends_now(lane)) end = std::max(end, held_until(lane, kLocal));
+  // Not busy any more: a late notice of the tail must not finish the slice a second time.
+  state.phase = Phase::wait_time;
   if (end > now()) return at(end, finish_slice_code, lane);
   finish_slice(lane);
 }
