@@ -104,7 +104,10 @@ Result<void> decode(const Place& place, sim::Bytes& out) {
 }
 
 Result<void> decode(const Place& place, sim::Bandwidth& out) {
-  return decode_quantity(place, sim::parse_bandwidth, out);
+  RAILYARD_TRY(decode_quantity(place, sim::parse_bandwidth, out));
+  // Slower, and shares of a link among many flows round to nothing; 0 means "no limit" in profiles.
+  if (out.raw() != 0 && out < sim::bytes_per_second(1'000)) return place.error("is below 1kB/s");
+  return {};
 }
 
 Result<void> decode(const Place& place, sim::Duration& out) {

@@ -16,6 +16,7 @@ constexpr double kEventsPerLaunch = 3;   // host, kernel start, kernel end
 constexpr double kBytesPerLane = 200;
 constexpr double kBytesPerConnection = 700;  // state, FIFO rings, flow, route
 constexpr double kBytesPerDevice = 400;
+constexpr double kBytesPerMessage = 96;  // FIFOs without credits hold every slice
 
 Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication,
                       Estimate& estimate) {
@@ -56,10 +57,12 @@ Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate)
   options.buckets = spec.buckets;
   options.broadcast_buffers = spec.broadcast_buffers;
   std::map<std::pair<std::int64_t, std::int64_t>, double>
-      sizes;  // (bytes, element size) -> how often
-  for (std::int64_t iteration = 1; iteration <= spec.iterations; ++iteration)
+      sizes;                             // (bytes, element size) -> how often
+  constexpr std::int64_t kDistinct = 3;  // iterations after the third are like it
+  for (std::int64_t iteration = 1; iteration <= std::min(spec.iterations, kDistinct); ++iteration)
     for (const models::DdpCall& call : models::ddp_calls(network, plan, options, iteration).buckets)
-      sizes[{call.size.raw(), call.element_size}] += 1;
+      sizes[{call.size.raw(), call.element_size}] +=
+          iteration == kDistinct ? static_cast<double>(spec.iterations - kDistinct + 1) : 1;
   for (const auto& [call, times] : sizes) {
     const bool once = scenario.engine.replay && scenario.traffic.empty();
     RAILYARD_TRY(
@@ -98,6 +101,7 @@ Result<Estimate> estimate(const Scenario& scenario) {
       kBytesPerDevice;
   RAILYARD_TRY(add_collectives(scenario, *bound, estimate));
   if (scenario.ddp) RAILYARD_TRY(add_ddp(scenario, *bound, estimate));
+  if (!scenario.engine.credits) estimate.memory_bytes += estimate.messages * kBytesPerMessage;
   RAILYARD_TRY(add_traffic(scenario, *bound, estimate));
   return estimate;
 }

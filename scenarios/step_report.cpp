@@ -144,11 +144,13 @@ DdpResult report_steps(const StepReportInput& input) {
       sizes.push_back(bucket.size);
     result.bucket_bytes.push_back(std::move(sizes));
   }
-  const Interval step{last_end(input, iterations - 1), last_end(input, iterations)};
-  result.step_time = step.end - step.start;
+  result.step_time = last_end(input, iterations) - last_end(input, iterations - 1);
   result.rebuild_before_iteration = input.program.plan.rebuild_before_iteration;
   const models::DdpRank& first = *input.ranks.front();
   const models::DdpRank::Marks& marks = first.marks[iterations - 1];
+  // Rank 0's own step: the last rank may end the previous iteration when rank 0 is in this one.
+  const Time origin = iterations > 1 ? mark_of(first, first.marks[iterations - 2].end) : Time{};
+  const Interval step{origin, mark_of(first, marks.end)};
   result.forward = mark_of(first, marks.forward_end) - step.start;
   result.backward = mark_of(first, marks.backward_end) - mark_of(first, marks.forward_end);
   result.after_backward = mark_of(first, marks.end) - mark_of(first, marks.backward_end);

@@ -239,8 +239,23 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
   return calls;
 }
 
+// The work of a whole batch must fit the 63 bits of Flops and Bytes.
+static Result<void> check_batch(const NeuralNetwork& network, const DdpOptions& options) {
+  sim::Int128 elements = 0;
+  for (const Layer& layer : network.layers())
+    elements += sim::Int128(layer.work.forward_elements) + layer.work.dgrad_elements +
+                layer.work.wgrad_elements;
+  const sim::Int128 most = std::max(elements * 8, sim::Int128(training_flops(network).raw()));
+  if (most * options.batch_per_gpu < sim::Int128(1) << 62) return {};
+  return sim::bad_input(
+      fmt::format("batch_per_gpu {} is too large: the work of one step of {} "
+                  "does not fit 62 bits",
+                  options.batch_per_gpu, network.name()));
+}
+
 Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
                                      const KernelModel& kernels, sim::Trace& trace) {
+  RAILYARD_TRY(check_batch(network, options));
   DdpProgram program;
   RAILYARD_ASSIGN(program.plan, plan_buckets(network, options.buckets));
   program.unused = program.plan.unused;
