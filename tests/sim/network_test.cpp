@@ -319,10 +319,10 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
       }
       now = next;
     }
-    for (const auto& [tag, time] : recorder.done) {
+    for (const auto& done : recorder.done) {
       CAPTURE(round);
-      CAPTURE(tag);
-      CHECK(time == end[tag]);
+      CAPTURE(done.first);
+      CHECK(done.second == end[done.first]);
     }
   }
 }
