@@ -7,6 +7,7 @@
 // file leaves out is the default written here, which is what NCCL assumes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ struct HardwareNet {
 
 struct HardwareNic {
   std::vector<HardwareNet> nets;
+  std::size_t pci_before =
+      0;  // directly below a CPU: how many of its <pci>s the file has before it
 };
 
 struct HardwarePci {
