@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "topologies/cluster_plan.h"
@@ -161,8 +162,12 @@ class Builder {
     host.capacity = shape.host_rate;
     host.extra_latency = spec_.fabric.link_latency;
     for (std::uint64_t n = 0; shape.endpoints() > 0 && n < plan_.nodes; ++n)
-      for (std::uint64_t r = 0; r < shape.rails; ++r)
+      for (std::uint64_t r = 0; r < shape.rails; ++r) {
+        host.capacity = shape.host_rate;  // a slower port than the others stays slower
+        if (!machine_.nic_rates.empty())
+          host.capacity = std::min(host.capacity, machine_.nic_rates[r]);
         add_cable(plan_.endpoint(n, r), plan_.first_switch() + shape.leaf_of(n, r), host);
+      }
     for_each_trunk(shape, [&](const Trunk& trunk) {
       sim::Link link;
       link.link_class = sim::LinkClass::fabric;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim/text.h"
 #include "topologies/machine_catalogue.h"
@@ -65,6 +66,11 @@ Result<void> check_nvlinks(const MachineSpec& machine) {
     used[pair.a] += pair.links;
     used[pair.b] += pair.links;
   }
+  if (!machine.gpu_nvlinks.empty() &&
+      (!machine.nvswitch || machine.gpu_nvlinks.size() != machine.gpus.size()))
+    return bad_input(fmt::format(
+        "machine '{}': NVLinks by GPU need an NVSwitch and one number for each GPU", machine.name));
+  for (std::size_t i = 0; i < machine.gpu_nvlinks.size(); ++i) used[i] += machine.gpu_nvlinks[i];
   for (std::size_t i = 0; i < used.size(); ++i)
     if (used[i] > machine.nvlinks_per_gpu)
       return bad_input(fmt::format("machine '{}': GPU {} uses {} NVLinks of {}", machine.name, i,
@@ -82,6 +88,12 @@ Result<void> check_rates(const MachineSpec& machine) {
   RAILYARD_TRY(require(!machine.flat, machine.gpu_host, "GPU to host"));
   RAILYARD_TRY(require(!machine.switches.empty() || !machine.nics.empty(), machine.pcie, "pcie"));
   RAILYARD_TRY(require(machine.numa.size() > 1, machine.smp, "smp"));
+  if (!machine.nic_rates.empty() && machine.nic_rates.size() != machine.nics.size())
+    return bad_input(fmt::format("machine '{}': {} NIC rates for {} NICs", machine.name,
+                                 machine.nic_rates.size(), machine.nics.size()));
+  for (const sim::Bandwidth rate : machine.nic_rates)
+    if (rate.raw() <= 0)
+      return bad_input(fmt::format("machine '{}': a NIC without a rate", machine.name));
   return require(machine.flat || !machine.nics.empty(), machine.nic, "nic");
 }
 
@@ -99,6 +111,7 @@ Result<void> keep_gpus(MachineSpec& machine, std::uint32_t count) {
     return bad_input(fmt::format("gpus_per_node is {}, but machine '{}' has {} GPUs", count,
                                  machine.name, machine.gpus.size()));
   machine.gpus.resize(count);
+  if (!machine.gpu_nvlinks.empty()) machine.gpu_nvlinks.resize(count);
   std::erase_if(machine.pairs,
                 [&](const NvlinkPair& pair) { return pair.a >= count || pair.b >= count; });
   return {};
@@ -120,15 +133,41 @@ Result<MachineSpec> find_machine(std::string_view name) {
                                sim::did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
+sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes) {
+  struct Generation {
+    double gigatransfers;
+    double gigabytes;  // of one lane, one way
+  };
+  // 8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, FLIT mode (236 of 256 bytes) at 64 GT/s.
+  static constexpr std::array<Generation, 6> kGenerations{{{2.5, 2.5 / 10},
+                                                           {5, 5.0 / 10},
+                                                           {8, 8.0 / 8 * 128 / 130},
+                                                           {16, 16.0 / 8 * 128 / 130},
+                                                           {32, 32.0 / 8 * 128 / 130},
+                                                           {64, 64.0 / 8 * 236 / 256}}};
+  for (const Generation& generation : kGenerations)
+    if (generation.gigatransfers == gigatransfers)
+      return sim::gigabytes_per_second(generation.gigabytes * lanes);
+  return {};
+}
+
 void keep_nics(MachineSpec& machine, std::uint32_t count) {
   RAILYARD_CHECK(count <= machine.nics.size(), "only existing NICs can be kept");
   std::vector<Parent> kept;
-  for (std::uint32_t i = 0; i < count; ++i)
-    kept.push_back(machine.nics[i * machine.nics.size() / count]);
+  std::vector<sim::Bandwidth> rates;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t nic = i * machine.nics.size() / count;
+    kept.push_back(machine.nics[nic]);
+    if (!machine.nic_rates.empty()) rates.push_back(machine.nic_rates[nic]);
+  }
   machine.nics = std::move(kept);
+  machine.nic_rates = std::move(rates);
 }
 
 Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides) {
+  // What the file said no longer holds once it is overridden.
+  if (overrides.gpus_per_node || overrides.nics_per_node || overrides.nic_rate)
+    machine.hardware.reset();
   if (overrides.gpus_per_node) RAILYARD_TRY(keep_gpus(machine, *overrides.gpus_per_node));
   if (overrides.nics_per_node) {
     if (*overrides.nics_per_node > machine.nics.size())
@@ -139,6 +178,7 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
   if (overrides.nic_rate) {
     if (overrides.nic_rate->raw() <= 0) return bad_input("nic_rate must be positive");
     machine.nic = {*overrides.nic_rate, "the scenario"};
+    machine.nic_rates.clear();
   }
   if (overrides.nodes_per_nvlink_domain) {
     if (!machine.nvswitch)

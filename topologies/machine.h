@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@
 #include "sim/topology.h"
 #include "sim/units.h"
 
+namespace railyard::sim {
+struct Hardware;
+}  // namespace railyard::sim
+
 namespace railyard::topologies {
 
 inline constexpr std::uint64_t kMaxGpus = 1'000'000;  // of a cluster
@@ -25,21 +30,38 @@ inline constexpr std::uint64_t kMaxGpus = 1'000'000;  // of a cluster
 // A datasheet figure and where it was published.
 struct Rate {
   sim::Bandwidth value{};
-  std::string_view source{};
+  std::string source{};
 };
 
 // What a GPU, NIC or PCIe switch hangs from.
 struct Parent {
   bool is_switch = false;
   std::uint32_t index = 0;
+  sim::Bandwidth rate{};  // of the link to it where it differs from the machine's; zero: the same
 };
-constexpr Parent at_switch(std::uint32_t index) { return {true, index}; }
-constexpr Parent at_cpu(std::uint32_t index) { return {false, index}; }
+constexpr Parent at_switch(std::uint32_t index) { return {true, index, {}}; }
+constexpr Parent at_cpu(std::uint32_t index) { return {false, index, {}}; }
 
 // A NUMA node: NCCL and nvidia-smi treat each as a CPU of its own.
 struct NumaNode {
-  std::uint32_t id = 0;     // the operating system's number
-  std::string_view cpus{};  // affinity list as nvidia-smi prints it
+  std::int32_t id = 0;  // the operating system's number; -1 where it has none
+  std::string cpus{};   // affinity list as nvidia-smi prints it
+};
+
+// The host's processor in the words of NCCL's topology XML, where the bandwidth between NUMA nodes
+// and the peer-to-peer rules follow from it.
+struct HostCpu {
+  std::string arch{};    // x86_64, arm64
+  std::string vendor{};  // GenuineIntel, AuthenticAMD; empty for Arm
+  std::int32_t family = -1;
+  std::int32_t model = -1;
+  std::string source{};
+};
+
+// NVLink-C2C as NVML reports it to NCCL.
+struct C2cLinks {
+  double megabytes_per_second = 0;  // of one link
+  std::uint32_t count = 0;          // of one GPU
 };
 
 struct PcieSwitch {
@@ -64,9 +86,14 @@ struct MachineSpec {
   std::vector<Parent> gpus{};
   std::vector<Parent> nics{};
 
+  HostCpu cpu{};
+  std::int32_t compute_capability = 0;  // x 10: 90 = Hopper
+
   std::uint32_t nvlinks_per_gpu = 0;
   bool nvswitch = false;            // all NVLinks end in one NVSwitch plane (one device)
   std::vector<NvlinkPair> pairs{};  // or GPU to GPU
+  // Links to the NVSwitch of each GPU where they are not equal (a failed link); else empty.
+  std::vector<std::uint16_t> gpu_nvlinks{};
   // Nodes that share one NVSwitch plane (the 18 trays of an NVL72 rack).
   std::uint32_t nodes_per_nvlink_domain = 1;
 
@@ -75,10 +102,14 @@ struct MachineSpec {
   Rate gpu_host{};                                       // GPU - its parent
   Rate pcie{};                                           // NIC - parent, switch - parent: x16
   Rate smp{};                                            // between any two NUMA nodes
-  Rate nic{};                                            // one port
+  Rate nic{};                                            // one port, the fastest
+  std::vector<sim::Bandwidth> nic_rates{};               // of each NIC where they are not equal
+  std::optional<C2cLinks> c2c{};
 
   // All root ports of a NUMA node belong to one host bridge: nvidia-smi says PHB, else NODE.
   bool one_host_bridge_per_cpu = false;
+  // The topology file that it was read from, whole; null in the catalogue.
+  std::shared_ptr<const sim::Hardware> hardware{};
   // No inside at all: any number of GPUs, each with one port on the fabric (comparison scenarios).
   bool flat = false;
 };
@@ -99,6 +130,10 @@ sim::Result<MachineSpec> find_machine(std::string_view name);
 
 // The machine with the overrides applied, or why they do not fit it.
 sim::Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides);
+
+// PCIe one way, after the line code: 16 lanes of 32 GT/s are 63.015 GB/s. Zero for a speed that no
+// generation has.
+sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes);
 
 // Keeps `count` of the machine's NICs, spread evenly over them.
 void keep_nics(MachineSpec& machine, std::uint32_t count);

@@ -7,6 +7,9 @@ namespace {
 using sim::gigabits_per_second;
 using sim::gigabytes_per_second;
 
+// Ten links of 44.7 GB/s: 450 GB/s one way less coding, the whole C2C of a GPU as NVML counts it.
+constexpr C2cLinks kNvmlC2c{44712, 10};
+
 // One compute tray of the rack; 18 trays share the NVLink domain.
 MachineSpec gb200_nvl72() {
   return {
@@ -16,6 +19,8 @@ MachineSpec gb200_nvl72() {
       .numa = {{.id = 0, .cpus = "0-71"}, {.id = 1, .cpus = "72-143"}},
       .gpus = {at_cpu(0), at_cpu(0), at_cpu(1), at_cpu(1)},
       .nics = {at_cpu(0), at_cpu(0), at_cpu(1), at_cpu(1)},
+      .cpu = {.arch = "arm64", .source = "GB200 superchip: Grace"},
+      .compute_capability = 100,
       .nvlinks_per_gpu = 18,
       .nvswitch = true,
       .nodes_per_nvlink_domain = 18,
@@ -27,6 +32,7 @@ MachineSpec gb200_nvl72() {
       .pcie = pcie_gen5(),
       .smp = {gigabytes_per_second(100), "Grace - Grace coherent NVLink; the GH200 quad board's"},
       .nic = {gigabits_per_second(400), "ConnectX-7 datasheet: 400 Gb/s, four per tray"},
+      .c2c = kNvmlC2c,
   };
 }
 
@@ -42,6 +48,8 @@ MachineSpec gh200_4() {
                {.id = 3, .cpus = "216-287"}},
       .gpus = {at_cpu(0), at_cpu(1), at_cpu(2), at_cpu(3)},
       .nics = {at_cpu(0), at_cpu(1), at_cpu(2), at_cpu(3)},
+      .cpu = {.arch = "arm64", .source = "GH200 superchip: Grace"},
+      .compute_capability = 90,
       .nvlinks_per_gpu = 18,
       .pairs = {{0, 1, 6}, {0, 2, 6}, {0, 3, 6}, {1, 2, 6}, {1, 3, 6}, {2, 3, 6}},
       .gpu_host_class = sim::LinkClass::c2c,
@@ -51,6 +59,7 @@ MachineSpec gh200_4() {
       .smp = {gigabytes_per_second(100),
               "Fusco et al., arXiv 2408.11556: Grace - Grace 100 GB/s each way"},
       .nic = {gigabits_per_second(200), "HPE Slingshot 11: 200 Gb/s, one per superchip"},
+      .c2c = kNvmlC2c,
   };
 }
 

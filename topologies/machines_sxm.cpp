@@ -17,6 +17,12 @@ MachineSpec dgx_1v() {
       .gpus = {at_switch(0), at_switch(0), at_switch(1), at_switch(1),  //
                at_switch(2), at_switch(2), at_switch(3), at_switch(3)},
       .nics = {at_switch(0), at_switch(1), at_switch(2), at_switch(3)},
+      .cpu = {.arch = "x86_64",
+              .vendor = "GenuineIntel",
+              .family = 6,
+              .model = 79,
+              .source = "Xeon E5-2698 v4 (Broadwell)"},
+      .compute_capability = 70,
       .nvlinks_per_gpu = 6,
       // The wiring that nvidia-smi topo -m prints on a DGX-1 with V100.
       .pairs = {{0, 1, 1},
@@ -71,6 +77,12 @@ MachineSpec dgx_a100() {
                at_switch(7), at_switch(7), at_switch(10), at_switch(10)},
       .nics = {at_switch(2), at_switch(2), at_switch(5), at_switch(5),  //
                at_switch(8), at_switch(8), at_switch(11), at_switch(11)},
+      .cpu = {.arch = "x86_64",
+              .vendor = "AuthenticAMD",
+              .family = 143,
+              .model = 49,
+              .source = "EPYC 7742 (Rome); family as NCCL's dumps print it, 0x8F"},
+      .compute_capability = 80,
       .nvlinks_per_gpu = 12,
       .nvswitch = true,
       .nvlink = {gigabytes_per_second(25), "A100 datasheet: 600 GB/s both ways, 12 links"},
@@ -91,6 +103,12 @@ MachineSpec hgx_board() {
     machine.nics.push_back(at_switch(i));
   }
   machine.numa = {{.id = 0, .cpus = "0-55,112-167"}, {.id = 1, .cpus = "56-111,168-223"}};
+  machine.cpu = {.arch = "x86_64",
+                 .vendor = "GenuineIntel",
+                 .family = 6,
+                 .model = 143,
+                 .source = "Xeon Platinum 8480C (Sapphire Rapids)"};
+  machine.compute_capability = 90;
   machine.nvlinks_per_gpu = 18;
   machine.nvswitch = true;
   machine.gpu_host = pcie_gen5();
@@ -132,6 +150,9 @@ MachineSpec hgx_b200() {
   machine.profile = "b200-hgx";
   machine.nvlink = {gigabytes_per_second(50), "B200 datasheet: 1.8 TB/s both ways, 18 links"};
   machine.smp = {gigabytes_per_second(160), "Xeon 8570: 4 x UPI at 20 GT/s x 2 B"};
+  machine.cpu.model = 207;
+  machine.cpu.source = "Xeon Platinum 8570 (Emerald Rapids)";
+  machine.compute_capability = 100;
   return machine;
 }
 

@@ -49,10 +49,11 @@ class Planner {
   }
 
   void add_nvlinks() {
-    const auto width = static_cast<std::uint16_t>(machine_.nvlinks_per_gpu);
-    if (machine_.nvswitch)
-      for (std::uint32_t gpu = 0; gpu < plan_.gpus; ++gpu)
-        connect(gpu, nvswitch_, LinkClass::nvlink, machine_.nvlink.value, width);
+    const auto all = static_cast<std::uint16_t>(machine_.nvlinks_per_gpu);
+    for (std::uint32_t gpu = 0; machine_.nvswitch && gpu < plan_.gpus; ++gpu) {
+      const std::uint16_t width = machine_.gpu_nvlinks.empty() ? all : machine_.gpu_nvlinks[gpu];
+      if (width > 0) connect(gpu, nvswitch_, LinkClass::nvlink, machine_.nvlink.value, width);
+    }
     for (const NvlinkPair& pair : machine_.pairs)
       connect(pair.a, pair.b, LinkClass::nvlink, machine_.nvlink.value, pair.links);
   }
@@ -61,14 +62,21 @@ class Planner {
     return (parent.is_switch ? first_switch_ : first_cpu_) + parent.index;
   }
 
+  void hang(std::uint32_t device, Parent parent, LinkClass link_class, std::uint16_t width) {
+    const sim::Bandwidth usual =
+        device < plan_.gpus ? machine_.gpu_host.value : machine_.pcie.value;
+    connect(device, device_of(parent), link_class, parent.rate.raw() > 0 ? parent.rate : usual,
+            width);
+  }
+
   void add_tree() {
     for (std::uint32_t i = 0; i < plan_.gpus; ++i)
-      connect(i, device_of(machine_.gpus[i]), machine_.gpu_host_class, machine_.gpu_host.value, 1);
+      hang(i, machine_.gpus[i], machine_.gpu_host_class, 1);
     for (std::uint32_t i = 0; i < plan_.nics; ++i)
-      connect(first_nic_ + i, device_of(machine_.nics[i]), LinkClass::pcie, machine_.pcie.value, 1);
+      hang(first_nic_ + i, machine_.nics[i], LinkClass::pcie, 1);
     for (std::uint32_t i = 0; i < machine_.switches.size(); ++i)
-      connect(first_switch_ + i, device_of(machine_.switches[i].parent), LinkClass::pcie,
-              machine_.pcie.value, machine_.switches[i].width);
+      hang(first_switch_ + i, machine_.switches[i].parent, LinkClass::pcie,
+           machine_.switches[i].width);
   }
 
   void add_smp() {

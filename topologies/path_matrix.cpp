@@ -84,7 +84,7 @@ std::vector<Affinity> affinities(const sim::Node& node, const NodeView& view) {
     const std::uint32_t cpu = view.local_index(top);
     const auto& numa = machine.value().numa;
     const bool known = view.kind(top) == DeviceKind::cpu && cpu < numa.size();
-    rows.push_back(known ? Affinity{std::string(numa[cpu].cpus), std::to_string(numa[cpu].id)}
+    rows.push_back(known ? Affinity{numa[cpu].cpus, std::to_string(numa[cpu].id)}
                          : Affinity{"N/A", "N/A"});
   }
   return rows;
