@@ -27,24 +27,24 @@ struct Capabilities {
 enum class NetDevicePolicy { automatic, all, at_most };
 
 struct NodeSettings {
-  bool through_devices = true;                  // NCCL_NVB_DISABLE
-  std::optional<sim::PathType> p2p_level;       // NCCL_P2P_DISABLE, NCCL_P2P_LEVEL
-  std::int64_t ignore_disabled_p2p = 0;         // NCCL_IGNORE_DISABLED_P2P
-  bool p2p_copy_engine = false;                 // NCCL_P2P_USE_CUDA_MEMCPY
-  bool p2p_direct = true;                       // NCCL_P2P_DIRECT_DISABLE
-  std::optional<bool> p2p_read;                 // NCCL_P2P_READ_ENABLE
-  bool shared_memory = true;                    // NCCL_SHM_DISABLE
-  bool net_inside_host = true;                  // NCCL_NET_DISABLE_INTRA
-  std::optional<sim::PathType> gdr_level;       // NCCL_NET_GDR_LEVEL
-  std::optional<bool> gdr_read;                 // NCCL_NET_GDR_READ
-  bool gdr_over_c2c = true;                     // NCCL_NET_GDR_C2C
-  bool force_flush = false;                     // NCCL_NET_FORCE_FLUSH
-  bool pxn = true;                              // NCCL_PXN_DISABLE
-  bool pxn_over_c2c = true;                     // NCCL_PXN_C2C
-  std::int64_t p2p_pxn_level = 2;               // NCCL_P2P_PXN_LEVEL
-  std::int64_t cross_nic = 2;                   // NCCL_CROSS_NIC
-  bool scatter_nets = true;                     // NCCL_MNNVL_SCATTER_NETS_ENABLE
-  bool rail_per_host = false;                   // NCCL_MNNVL_RAIL_PER_HOST
+  bool through_devices = true;                              // NCCL_NVB_DISABLE
+  std::optional<sim::PathType> p2p_level;                   // NCCL_P2P_DISABLE, NCCL_P2P_LEVEL
+  std::int64_t ignore_disabled_p2p = 0;                     // NCCL_IGNORE_DISABLED_P2P
+  bool p2p_copy_engine = false;                             // NCCL_P2P_USE_CUDA_MEMCPY
+  bool p2p_direct = true;                                   // NCCL_P2P_DIRECT_DISABLE
+  std::optional<bool> p2p_read;                             // NCCL_P2P_READ_ENABLE
+  bool shared_memory = true;                                // NCCL_SHM_DISABLE
+  bool net_inside_host = true;                              // NCCL_NET_DISABLE_INTRA
+  std::optional<sim::PathType> gdr_level;                   // NCCL_NET_GDR_LEVEL
+  std::optional<bool> gdr_read;                             // NCCL_NET_GDR_READ
+  bool gdr_over_c2c = true;                                 // NCCL_NET_GDR_C2C
+  bool force_flush = false;                                 // NCCL_NET_FORCE_FLUSH
+  bool pxn = true;                                          // NCCL_PXN_DISABLE
+  bool pxn_over_c2c = true;                                 // NCCL_PXN_C2C
+  std::int64_t p2p_pxn_level = 2;                           // NCCL_P2P_PXN_LEVEL
+  std::int64_t cross_nic = 2;                               // NCCL_CROSS_NIC
+  bool scatter_nets = true;                                 // NCCL_MNNVL_SCATTER_NETS_ENABLE
+  bool rail_per_host = false;                               // NCCL_MNNVL_RAIL_PER_HOST
   NetDevicePolicy net_policy = NetDevicePolicy::automatic;  // NCCL_NETDEVS_POLICY
   std::int32_t net_policy_max = 0;
   std::optional<std::int64_t> channels_per_net_peer;  // NCCL_NCHANNELS_PER_NET_PEER

@@ -131,8 +131,8 @@ bool NodeTopology::p2p_connects(std::int32_t from, std::int32_t to) const {
 }
 
 bool NodeTopology::shm_connects(std::int32_t from, std::int32_t to) const {
-  return settings_.shared_memory && capabilities_.shared_memory &&
-         gpu(from).host == gpu(to).host && !net_is_better(from, to);
+  return settings_.shared_memory && capabilities_.shared_memory && gpu(from).host == gpu(to).host &&
+         !net_is_better(from, to);
 }
 
 GdrMode NodeTopology::check_gdr(std::int32_t index, std::int32_t net_index, bool read) const {
@@ -147,8 +147,8 @@ GdrMode NodeTopology::check_gdr(std::int32_t index, std::int32_t net_index, bool
     if (!spare) return GdrMode::off;
   }
 
-  const PathType farthest = settings_.gdr_level.value_or(
-      settings_.gdr_over_c2c ? PathType::p2c : PathType::pxb);
+  const PathType farthest =
+      settings_.gdr_level.value_or(settings_.gdr_over_c2c ? PathType::p2c : PathType::pxb);
   std::int32_t near = index;
   PathType distance = net_path(index, net_index).type;
   if (distance == PathType::pxn) {
@@ -157,8 +157,8 @@ GdrMode NodeTopology::check_gdr(std::int32_t index, std::int32_t net_index, bool
   }
   if (distance > farthest) return GdrMode::off;
   const std::int32_t cpu = local_cpu(near);
-  const bool c2c = cpu >= 0 && path({VertexKind::gpu, near}, {VertexKind::cpu, cpu}).type ==
-                                   PathType::c2c;
+  const bool c2c =
+      cpu >= 0 && path({VertexKind::gpu, near}, {VertexKind::cpu, cpu}).type == PathType::c2c;
   return c2c && distance != PathType::p2c ? GdrMode::over_pci : GdrMode::on;
 }
 
@@ -224,10 +224,9 @@ bool NodeTopology::split_nvlink() const {
 }
 
 sim::Result<std::vector<std::vector<std::int32_t>>> node_parts(const NodeInputs& inputs,
-                                                              const Environment& env,
-                                                              const Capabilities& capabilities) {
-  RAILYARD_ASSIGN(const NodeTopology node,
-                  NodeTopology::of_all_ranks(inputs, env, capabilities));
+                                                               const Environment& env,
+                                                               const Capabilities& capabilities) {
+  RAILYARD_ASSIGN(const NodeTopology node, NodeTopology::of_all_ranks(inputs, env, capabilities));
   const std::vector<std::int32_t> domain = node.domains();
   std::map<std::int32_t, std::vector<std::int32_t>> parts;  // by domain
   for (std::int32_t g = 0; g < node.gpus(); ++g)

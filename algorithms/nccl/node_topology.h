@@ -94,8 +94,8 @@ class NodeTopology {
  private:
   friend class PathRules;
   friend sim::Result<std::vector<std::vector<std::int32_t>>> node_parts(const NodeInputs&,
-                                                                       const Environment&,
-                                                                       const Capabilities&);
+                                                                        const Environment&,
+                                                                        const Capabilities&);
   NodeTopology() = default;
   static sim::Result<NodeTopology> of_all_ranks(const NodeInputs& inputs, const Environment& env,
                                                 const Capabilities& capabilities);
@@ -115,7 +115,7 @@ class NodeTopology {
 
 // The ranks, grouped by the node NCCL makes of them, each group ascending.
 sim::Result<std::vector<std::vector<std::int32_t>>> node_parts(const NodeInputs& inputs,
-                                                              const Environment& env,
-                                                              const Capabilities& capabilities);
+                                                               const Environment& env,
+                                                               const Capabilities& capabilities);
 
 }  // namespace railyard::algorithms::nccl

@@ -125,8 +125,7 @@ void PathTable::search_from(const System& system, std::int32_t base, bool throug
     if (!is_end(vertex.kind) || vertex.index < 0) continue;
     const PathEnd from{vertex.kind, vertex.index};
     at(from, {start.kind, start.index}) = std::move(found[v]);
-    if (near[v] != 0)
-      near_[end(from) * kVertexKinds + static_cast<std::size_t>(start.kind)] = 1;
+    if (near[v] != 0) near_[end(from) * kVertexKinds + static_cast<std::size_t>(start.kind)] = 1;
   }
 }
 

@@ -176,8 +176,7 @@ class VertexBuilder {
     made.dev = net.dev;
     made.asic = net.guid != 0 ? net.guid : static_cast<std::uint64_t>(made.id);
     made.port = net.port;
-    made.bandwidth =
-        static_cast<float>((net.speed <= 0 ? kDefaultNetSpeed : net.speed) / 8000.0);
+    made.bandwidth = static_cast<float>((net.speed <= 0 ? kDefaultNetSpeed : net.speed) / 8000.0);
     made.latency = static_cast<float>(net.latency);
     made.gdr = net.gdr;
     made.collnet = net.collnet;
@@ -210,8 +209,8 @@ sim::Result<void> check_ranks(const NodeInputs& inputs) {
   for (std::size_t r = 0; r < inputs.ranks.size(); ++r) {
     const NodeRank& rank = inputs.ranks[r];
     if (rank.host < 0 || rank.host >= std::ssize(inputs.hosts))
-      return sim::bad_input(fmt::format("rank {} is on host {} of {}", rank.rank, rank.host,
-                                        inputs.hosts.size()));
+      return sim::bad_input(
+          fmt::format("rank {} is on host {} of {}", rank.rank, rank.host, inputs.hosts.size()));
     if (r > 0 && inputs.ranks[r - 1].rank >= rank.rank)
       return sim::bad_input(fmt::format("rank {} follows rank {}: ranks must ascend", rank.rank,
                                         inputs.ranks[r - 1].rank));

@@ -1,6 +1,7 @@
-// System: NCCL's graph of one node, before any path is computed. Vertices are GPUs, the devices they
-// sit on, PCI switches, the NVSwitches (one vertex for all), NUMA nodes, NICs and network devices;
-// edges are directed links with the bandwidth NCCL credits them with, which is not the wire's.
+// System: NCCL's graph of one node, before any path is computed. Vertices are GPUs, the devices
+// they sit on, PCI switches, the NVSwitches (one vertex for all), NUMA nodes, NICs and network
+// devices; edges are directed links with the bandwidth NCCL credits them with, which is not the
+// wire's.
 //
 // "Node" is what NCCL treats as one: a host, or all hosts of a multi-node NVLink (MNNVL) domain,
 // whose hardware is fused into one graph. A vertex knows its host.
