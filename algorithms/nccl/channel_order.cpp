@@ -1,0 +1,186 @@
+// ChannelSearch: in which order GPUs are tried, and what a channel takes from the links.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "algorithms/nccl/channel_search.h"
+
+namespace railyard::algorithms::nccl {
+
+using sim::GraphPattern;
+using sim::PathType;
+
+namespace {
+
+// Compared as whole numbers, as NCCL does.
+struct Score {
+  std::int32_t gpu = 0;
+  std::int32_t distance = 0;  // in index order, from the current GPU
+  std::int32_t hops = 0;
+  std::int32_t bandwidth = 0;
+  std::int32_t net_hops = 0;
+  std::int32_t pci_bandwidth = 0;
+  std::int32_t net_bandwidth = 0;
+
+  [[nodiscard]] auto key() const {
+    return std::tuple(-net_bandwidth, -pci_bandwidth, net_hops, -bandwidth, hops, distance);
+  }
+};
+
+bool all_alike(const std::vector<Score>& scores) {
+  return std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
+    return score.bandwidth == scores.front().bandwidth && score.hops == scores.front().hops;
+  });
+}
+
+bool is_tree(GraphPattern pattern) {
+  return pattern == GraphPattern::balanced_tree || pattern == GraphPattern::split_tree ||
+         pattern == GraphPattern::tree;
+}
+
+// Keeps sums of bandwidths free of rounding noise.
+void subtract(float& left, float bandwidth) { left = std::round((left - bandwidth) * 1000) / 1000; }
+
+}  // namespace
+
+// `sort_net`: 1: the channel leaves after the next GPU, which should be near the NIC it entered
+// by; -1: it leaves later; 0: it has left, or never does.
+std::vector<std::int32_t> ChannelSearch::next_gpus(std::int32_t gpu, std::int32_t sort_net) const {
+  const std::uint64_t channel = std::uint64_t{1} << wanted_->channels;
+  const std::int32_t net =
+      sort_net != 0 ? node_.system().net_of_id(wanted_->net(wanted_->channels, 0)) : -1;
+  std::vector<Score> scores;
+  for (std::int32_t i = 1; i < gpus_; ++i) {
+    Score score;
+    score.gpu = (gpu + i) % gpus_;
+    score.distance = i;
+    const Path& path = node_.gpu_path(gpu, score.gpu);
+    if (path.hops() == 0 || (used_[static_cast<std::size_t>(score.gpu)] & channel) != 0) continue;
+    score.hops = path.hops();
+    score.bandwidth = static_cast<std::int32_t>(path.bandwidth);
+    if (net >= 0) {
+      const Path& from_net = node_.path({VertexKind::net, net}, {VertexKind::gpu, score.gpu});
+      score.net_hops = from_net.hops();
+      score.net_bandwidth = static_cast<std::int32_t>(from_net.bandwidth);
+      score.pci_bandwidth = gpu_pci_bandwidth(score.gpu);
+    }
+    scores.push_back(score);
+  }
+  std::sort(scores.begin(), scores.end(),
+            [](const Score& a, const Score& b) { return a.key() < b.key(); });
+  if (sort_net == -1 && all_alike(scores)) std::reverse(scores.begin(), scores.end());
+
+  std::vector<std::int32_t> next;
+  for (const Score& score : scores) next.push_back(score.gpu);
+  if (nvswitch_) neighbours_first(gpu, next);
+  return next;
+}
+
+// NVSwitches like few peers: only the GPUs next in index order are tried, the last named first.
+void ChannelSearch::neighbours_first(std::int32_t gpu, std::vector<std::int32_t>& next) const {
+  const std::int32_t before = (gpu - 1 + gpus_) % gpus_;
+  const std::int32_t after = (gpu + 1) % gpus_;
+  std::vector<std::int32_t> wanted{after};
+  if (wanted_->pattern == GraphPattern::ring && before != after) wanted = {after, before};
+  const bool two_exits = wanted_->pattern == GraphPattern::split_tree ||
+                         wanted_->pattern == GraphPattern::balanced_tree;
+  if (two_exits && before != after) wanted = {before, after};
+  std::size_t kept = 0;
+  for (const std::int32_t g : wanted) {
+    const auto at = std::find(next.begin(), next.end(), g);
+    if (at == next.end()) continue;
+    std::rotate(next.begin(), at, at + 1);
+    ++kept;
+  }
+  next.resize(kept);
+}
+
+std::int32_t ChannelSearch::gpu_pci_bandwidth(std::int32_t gpu) const {
+  const std::int32_t device = node_.gpu(gpu).device;
+  for (const SystemLink& up : node_.system().at(device).links) {
+    if (up.type != PathType::pix) continue;
+    for (std::size_t i = 0; i < node_.system().at(up.to).links.size(); ++i) {
+      const SystemLink& down = node_.system().at(up.to).links[i];
+      if (down.to != device) continue;
+      // What other channels have taken counts.
+      const std::int32_t there = node_.paths().find_link(device, up.to, up.type);
+      const std::int32_t back = node_.paths().find_link(up.to, device, down.type);
+      return static_cast<std::int32_t>(
+          std::min(left_[static_cast<std::size_t>(there)], left_[static_cast<std::size_t>(back)]));
+    }
+  }
+  return -1;
+}
+
+bool ChannelSearch::reserve(PathEnd from, PathEnd to, float times) {
+  const auto inside = [](VertexKind kind) {
+    return kind == VertexKind::gpu || kind == VertexKind::nvs;
+  };
+  const bool intra = inside(from.kind) && inside(to.kind);
+  const PathType worst = intra ? wanted_->intra_type : wanted_->inter_type;
+  const float bandwidth = (intra ? wanted_->intra_bandwidth : wanted_->inter_bandwidth) * times;
+  const Path& path = node_.path(from, to);
+  if (path.type >= PathType::dis) return false;
+  if (times == 1 && path.type > worst) return false;
+  // Trees carry traffic both ways.
+  if (times == 1 && is_tree(wanted_->pattern) && node_.path(to, from).type > worst) return false;
+
+  const std::size_t steps = take(path, from.kind, path.links.size(), bandwidth);
+  if (steps < path.links.size()) {
+    take(path, from.kind, steps, -bandwidth);
+    return false;
+  }
+  wanted_->hops = static_cast<std::int32_t>(static_cast<float>(wanted_->hops) +
+                                            times * static_cast<float>(path.hops()));
+  return true;
+}
+
+// Takes bandwidth from link after link and returns how many had enough.
+std::size_t ChannelSearch::take(const Path& path, VertexKind start, std::size_t steps,
+                                float bandwidth) {
+  // Intel's host bridge splits what GPUs send each other: a fifth more PCI traffic.
+  const float pci = crosses_intel_bridge(path, start) ? bandwidth * 6 / 5 : bandwidth;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::int32_t number = path.links[step];
+    const PathTable::Link& link = node_.paths().link_of(number);
+    float& left = left_[static_cast<std::size_t>(number)];
+    const float forward = link.type == PathType::pix ? pci : bandwidth;
+    std::int32_t reverse = reverse_[static_cast<std::size_t>(number)];
+    float backward = 0;
+    if (reverse >= 0) {
+      if (node_.system().at(link.to).kind == VertexKind::cpu)
+        backward = forward;
+      else if (start != VertexKind::gpu)
+        backward = forward / 8;
+      else
+        reverse = -1;
+    }
+    if (left < forward) return step;
+    if (reverse >= 0 && left_[static_cast<std::size_t>(reverse)] < backward) return step;
+    subtract(left, forward);
+    if (reverse >= 0) subtract(left_[static_cast<std::size_t>(reverse)], backward);
+  }
+  return steps;
+}
+
+bool ChannelSearch::crosses_intel_bridge(const Path& path, VertexKind start) const {
+  if (path.type != PathType::phb || start != VertexKind::gpu) return false;
+  for (const std::int32_t number : path.links) {
+    const Vertex& vertex = node_.system().at(node_.paths().link_of(number).to);
+    if (vertex.kind == VertexKind::cpu && vertex.arch == CpuArch::x86 &&
+        vertex.vendor == CpuVendor::intel)
+      return true;
+  }
+  return false;
+}
+
+// Ports of one ASIC share what it has.
+void ChannelSearch::change_net(std::int32_t net, std::int32_t bandwidth) {
+  const Vertex& changed = node_.net(net);
+  for (std::int32_t n = 0; n < node_.nets(); ++n)
+    if (node_.net(n).asic == changed.asic && node_.net(n).port == changed.port)
+      net_left_[static_cast<std::size_t>(n)] += static_cast<float>(bandwidth);
+}
+
+}  // namespace railyard::algorithms::nccl

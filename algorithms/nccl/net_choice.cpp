@@ -1,0 +1,64 @@
+#include "algorithms/nccl/net_choice.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "algorithms/nccl/nets.h"
+
+namespace railyard::algorithms::nccl {
+namespace {
+
+void add_new(std::vector<std::int32_t>& nets, std::int32_t net) {
+  if (std::find(nets.begin(), nets.end(), net) == nets.end()) nets.push_back(net);
+}
+
+}  // namespace
+
+NetChoice::NetChoice(const NodeTopology& node) : node_(node) {
+  for (std::int32_t g = 0; g < node.gpus(); ++g) local_.push_back(local_nets(node, g));
+}
+
+const std::vector<std::int32_t>& NetChoice::order(std::int32_t gpu, std::int32_t worst) {
+  const auto found = known_.find({gpu, worst});
+  if (found != known_.end()) return found->second;
+  std::vector<std::int32_t> nets = preferred(gpu);
+  add_others(nets, gpu, worst);
+  return known_.emplace(std::pair{gpu, worst}, std::move(nets)).first->second;
+}
+
+std::vector<std::int32_t> NetChoice::preferred(std::int32_t gpu) const {
+  std::vector<std::int32_t> nets;
+  const std::int32_t first = gpu == kAnyGpu ? 0 : gpu;
+  const std::int32_t end = gpu == kAnyGpu ? node_.gpus() : gpu + 1;
+  if (node_.system().hosts <= 1 || !node_.settings().scatter_nets) {
+    for (std::int32_t g = first; g < end; ++g)
+      for (const std::int32_t net : local_[static_cast<std::size_t>(g)]) add_new(nets, net);
+    return nets;
+  }
+  // Across the hosts of an MNNVL domain: the first choice of every GPU, then the second.
+  for (std::size_t channel = 0; channel < static_cast<std::size_t>(kMaxChannels); ++channel)
+    for (std::int32_t g = first; g < end; ++g) {
+      const std::vector<std::int32_t>& local = local_[static_cast<std::size_t>(g)];
+      if (channel < local.size()) add_new(nets, local[channel]);
+    }
+  return nets;
+}
+
+void NetChoice::add_others(std::vector<std::int32_t>& nets, std::int32_t gpu,
+                           std::int32_t worst) const {
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
+  if (node_.settings().net_policy == NetDevicePolicy::at_most)
+    limit = static_cast<std::size_t>(node_.settings().net_policy_max) *
+            static_cast<std::size_t>(gpu == kAnyGpu ? node_.gpus() : 1);
+  const std::int32_t first = gpu == kAnyGpu ? 0 : gpu;
+  const std::int32_t end = gpu == kAnyGpu ? node_.gpus() : gpu + 1;
+  const std::int32_t devices = std::min(node_.nets(), kMaxChannels);
+  for (std::int32_t type = 0; type <= worst; ++type)
+    for (std::int32_t g = first; g < end; ++g)
+      for (std::int32_t n = 0; n < devices; ++n) {
+        if (nets.size() >= limit) return;
+        if (node_.net_path(g, n).type == static_cast<sim::PathType>(type)) add_new(nets, n);
+      }
+}
+
+}  // namespace railyard::algorithms::nccl

@@ -1,0 +1,31 @@
+// NetChoice: the network devices in the order in which the search tries them: first those the GPUs
+// prefer, then all others, nearest first. Answers are kept. Not for others.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "algorithms/nccl/node_topology.h"
+
+namespace railyard::algorithms::nccl {
+
+inline constexpr std::int32_t kAnyGpu = -1;
+inline constexpr std::int32_t kPreferredOnly = -1;  // as the worst type
+
+class NetChoice {
+ public:
+  explicit NetChoice(const NodeTopology& node);
+  // For one GPU or all; `worst`: the number of the worst path type admitted.
+  const std::vector<std::int32_t>& order(std::int32_t gpu, std::int32_t worst);
+
+ private:
+  [[nodiscard]] std::vector<std::int32_t> preferred(std::int32_t gpu) const;
+  void add_others(std::vector<std::int32_t>& nets, std::int32_t gpu, std::int32_t worst) const;
+
+  const NodeTopology& node_;
+  std::vector<std::vector<std::int32_t>> local_;  // per GPU, by channel
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> known_;
+};
+
+}  // namespace railyard::algorithms::nccl
