@@ -24,7 +24,17 @@ bool has_long_chunks(const CollectiveCall& call) {
           call.collective == Collective::reduce_scatter);
 }
 
-std::int64_t grain(Protocol protocol) {
+Bytes plain_chunk(const CollectiveCall& call, const CommShape& shape, Bytes part) {
+  const bool rotating =
+      call.collective == Collective::all_reduce && call.algorithm == Algorithm::ring;
+  const std::int64_t blocks = rotating ? shape.ranks : 1;
+  const std::int64_t chunk = align_up(div_up(part.raw(), blocks), call.element_size);
+  return bytes(std::max(chunk, call.element_size));
+}
+
+}  // namespace
+
+std::int64_t chunk_grain(Protocol protocol) {
   switch (protocol) {
     case Protocol::ll: return 16;
     case Protocol::ll128: return 1'920;
@@ -34,9 +44,8 @@ std::int64_t grain(Protocol protocol) {
   return 512;
 }
 
-// Small parts get shorter chunks, so that a chunk does not wait at every one of the tree's levels.
 // NCCL computes in single precision; so do we, for the same comparisons.
-std::int64_t shrink_tree_ll128(std::int64_t chunk, std::int64_t part, const CommShape& shape) {
+std::int64_t tree_ll128_chunk(std::int64_t chunk, std::int64_t part, const CommShape& shape) {
   const float per_node = static_cast<float>(shape.ranks) / static_cast<float>(shape.nodes);
   const auto levels =
       static_cast<float>(1 + log2_floor(shape.nodes) + 0.1 * static_cast<double>(per_node));
@@ -48,16 +57,6 @@ std::int64_t shrink_tree_ll128(std::int64_t chunk, std::int64_t part, const Comm
   shrink(16, 32'768);
   return chunk;
 }
-
-Bytes plain_chunk(const CollectiveCall& call, const CommShape& shape, Bytes part) {
-  const bool rotating =
-      call.collective == Collective::all_reduce && call.algorithm == Algorithm::ring;
-  const std::int64_t blocks = rotating ? shape.ranks : 1;
-  const std::int64_t chunk = align_up(div_up(part.raw(), blocks), call.element_size);
-  return bytes(std::max(chunk, call.element_size));
-}
-
-}  // namespace
 
 Bytes step_payload(Protocol protocol) {
   switch (protocol) {
@@ -92,8 +91,8 @@ Chunking chunking(const CollectiveCall& call, const CommShape& shape, Bytes part
     result.min_slice = step * kSliceSteps / kMinSliceFraction;
   }
   if (call.algorithm == Algorithm::tree && call.protocol == Protocol::ll128)
-    result.chunk = bytes(shrink_tree_ll128(result.chunk.raw(), part.raw(), shape));
-  const std::int64_t unit = grain(call.protocol);
+    result.chunk = bytes(tree_ll128_chunk(result.chunk.raw(), part.raw(), shape));
+  const std::int64_t unit = chunk_grain(call.protocol);
   result.chunk = bytes(result.chunk.raw() / unit * unit);
   return result;
 }

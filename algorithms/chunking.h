@@ -32,6 +32,13 @@ struct Chunking {
   std::uint32_t fifo_slices = kFifoSteps;
 };
 
+// Chunks are multiples of it.
+std::int64_t chunk_grain(sim::Protocol protocol);
+
+// Tree LL128: small parts get shorter chunks, so that a chunk does not wait at every one of the
+// tree's levels.
+std::int64_t tree_ll128_chunk(std::int64_t chunk, std::int64_t part, const CommShape& shape);
+
 // Payload of one FIFO step; Protocol::plain has none (checked).
 sim::Bytes step_payload(sim::Protocol protocol);
 

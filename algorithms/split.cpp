@@ -46,7 +46,7 @@ struct Budget {
   std::int64_t per_channel = 0;
   std::int64_t used = 0;  // on the current channel
   std::uint32_t channel = 0;
-  std::uint32_t channels = 1;
+  std::uint32_t channels = 1;  // of the communicator: more than any task may ask for
 };
 
 CellSplit split_cells(std::int64_t cells, std::int64_t cell_traffic, const Budget& budget) {
@@ -127,17 +127,23 @@ std::int64_t traffic_per_byte(const CollectiveCall& call, const CommShape& shape
   return call.protocol == Protocol::ll ? 4 * traffic : traffic;
 }
 
+LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t bytes_per_thread) {
+  const auto too_small = [&] {
+    return size < bytes_per_thread * launch.threads * launch.channels;
+  };
+  while (launch.channels >= 2 && too_small()) --launch.channels;
+  while (launch.threads % 128 == 0 && too_small()) launch.threads /= 2;
+  return launch;
+}
+
 LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape, std::uint32_t channels,
                          const LaunchLimits& limits) {
   const std::int64_t size = call.size.raw() * (counts_all_ranks(call.collective) ? shape.ranks : 1);
-  const std::int64_t threshold = bytes_per_thread(call, shape);
-  std::uint32_t threads = max_threads(call, limits);
-  const auto too_small = [&] { return size < threshold * threads * channels; };
-  while (channels >= 2 && too_small()) --channels;
-  while (threads % 128 == 0 && too_small()) threads /= 2;
-  if (call.algorithm == Algorithm::tree) return {channels, kTreeThreads};
-  if (call.protocol == Protocol::simple) threads += kRingSimpleExtraThreads;
-  return {channels, std::max(threads, kMinThreads)};
+  LaunchShape launch =
+      shrink_launch({channels, max_threads(call, limits)}, size, bytes_per_thread(call, shape));
+  if (call.algorithm == Algorithm::tree) return {launch.channels, kTreeThreads};
+  if (call.protocol == Protocol::simple) launch.threads += kRingSimpleExtraThreads;
+  return {launch.channels, std::max(launch.threads, kMinThreads)};
 }
 
 std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
@@ -149,8 +155,9 @@ std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
     wanted += task.max_channels;
   }
   Budget budget;
-  budget.channels = static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, channels));
-  if (budget.channels > 0) budget.per_channel = align_up(div_up(total, budget.channels), 16);
+  budget.channels = channels;
+  const std::int64_t shared = std::min<std::int64_t>(wanted, channels);
+  if (shared > 0) budget.per_channel = align_up(total / shared, 16);
   std::vector<std::vector<Part>> result;
   for (const SplitTask& task : tasks) {
     result.emplace_back();

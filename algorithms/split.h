@@ -32,6 +32,9 @@ struct LaunchShape {
   std::uint32_t threads = 96;
 };
 
+// Leaves out channels, then halves threads, until every thread has `bytes_per_thread` of `size`.
+LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t bytes_per_thread);
+
 struct LaunchLimits {
   // 256 where the ring's bandwidth (search bandwidth x channels) is at most 12 GB/s.
   std::uint32_t ring_simple_threads = 512;
@@ -50,7 +53,7 @@ struct SplitTask {
 std::int64_t traffic_per_byte(const sim::CollectiveCall& call, const CommShape& shape);
 
 // The parts of each task of one group, in order: what a task leaves of a channel's budget the next
-// one uses. O(tasks + parts).
+// one uses. `channels`: of the communicator. O(tasks + parts).
 std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
                                            std::uint32_t channels);
 
