@@ -16,6 +16,8 @@ const std::vector<KnownVariable>& known_variables() {
       {"NCCL_MIN_P2P_NCHANNELS", "fewest channels for send and receive"},
       {"NCCL_MAX_P2P_NCHANNELS", "most channels for send and receive"},
       {"NCCL_NCHANNELS_PER_NET_PEER", "channels per peer in another node"},
+      {"NCCL_MAX_P2P_PEERS", "peers that send and receive is prepared for; default all ranks"},
+      {"NCCL_UNPACK_DOUBLE_NCHANNELS", "1 (default): more channels where the GPU unpacks"},
       {"NCCL_P2P_PER_CHANNEL_NET_BW", "GB/s that one channel is taken to carry to another node"},
       {"NCCL_P2P_SCHEDULE_GROUP_SIZE", "ranks of a node that exchange in one round"},
       {"NCCL_BUFFSIZE", "bytes of a Simple FIFO"},

@@ -203,7 +203,7 @@ void compare_all(const char* part,
     CHECK_MESSAGE(all.different() == 0, all.different(), " of ", all.compared(), " differ",
                   all.first_differences());
   }
-  MESSAGE(part, ": ", exact, " of ", files.size(), " files agree, ", compared, " values");
+  MESSAGE(std::string(part), ": ", exact, " of ", files.size(), " files agree, ", compared, " values");
 }
 
 TEST_CASE("Decisions after the search: the communicator") { compare_all("comm", compare_comm); }
