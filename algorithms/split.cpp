@@ -128,9 +128,7 @@ std::int64_t traffic_per_byte(const CollectiveCall& call, const CommShape& shape
 }
 
 LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t bytes_per_thread) {
-  const auto too_small = [&] {
-    return size < bytes_per_thread * launch.threads * launch.channels;
-  };
+  const auto too_small = [&] { return size < bytes_per_thread * launch.threads * launch.channels; };
   while (launch.channels >= 2 && too_small()) --launch.channels;
   while (launch.threads % 128 == 0 && too_small()) launch.threads /= 2;
   return launch;

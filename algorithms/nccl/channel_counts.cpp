@@ -126,8 +126,8 @@ void size_buffers(const Environment& env, CommInfo& info) {
   else if (info.all_nvlink)
     chunk = env.integer("NCCL_P2P_NVL_CHUNKSIZE", 512 * kKi);
   const std::int64_t step = info.buffers[index_of(Protocol::simple)] / kSteps;
-  info.p2p_chunk = clamp_to_int(chunk * kSteps > info.buffers[index_of(Protocol::simple)] ? step
-                                                                                          : chunk);
+  info.p2p_chunk =
+      clamp_to_int(chunk * kSteps > info.buffers[index_of(Protocol::simple)] ? step : chunk);
 }
 
 bool net_peer_channels_given(const Environment& env) {
@@ -160,8 +160,8 @@ void count_p2p(const CommInputs& inputs, const Environment& env, CommInfo& info)
   std::int32_t per_peer = to_power_of_two(fewest_peer_channels(inputs, env, info));
   if (info.nodes > 1 && !net_peer_channels_given(env)) {
     const auto batches = static_cast<std::int32_t>(div_up(
-        std::min<std::int64_t>(info.ranks, std::max<std::int64_t>(
-                                               1, env.integer("NCCL_MAX_P2P_PEERS", info.ranks))),
+        std::min<std::int64_t>(
+            info.ranks, std::max<std::int64_t>(1, env.integer("NCCL_MAX_P2P_PEERS", info.ranks))),
         kP2pWorksPerBatch));
     while (per_peer * batches > info.p2p_channels && per_peer > 1) per_peer /= 2;
   } else {

@@ -1,9 +1,9 @@
 // How many channels a communicator has, and how large its buffers are. Called by merge_nodes().
 //
 // Collective channels: twice the search's; half as many again for CollNet whose chains are faster
-// inside a node than between nodes; twice again below 16 channels from Hopper on between nodes, where
-// the ring has more than 45 GB/s inside a node, and for networks that unpack on the device. Then at
-// most the maxima, then at least the minima asked for. NVLS has a count of its own.
+// inside a node than between nodes; twice again below 16 channels from Hopper on between nodes,
+// where the ring has more than 45 GB/s inside a node, and for networks that unpack on the device.
+// Then at most the maxima, then at least the minima asked for. NVLS has a count of its own.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,7 @@ void halve(std::int64_t bytes, std::int64_t takers, std::int64_t rounds, std::in
   while (chunk > floor && bytes / (takers * chunk) < rounds) chunk /= 2;
 }
 
-std::int64_t direct_chunk(const CommInfo& info, const ChunkQuestion& question,
-                          std::int64_t chunk) {
+std::int64_t direct_chunk(const CommInfo& info, const ChunkQuestion& question, std::int64_t chunk) {
   const std::int64_t depth = info.direct_is_alone ? 1 : 2;
   const std::int64_t takers = question.channels * info.direct_heads;
   halve(question.bytes, takers, depth * 64, 128 * kKi, chunk);

@@ -22,10 +22,10 @@ sim::Result<void> check_graph(const ChannelGraph& graph, std::size_t local_ranks
     const bool in_range = !gpus.empty() && *unique.begin() >= 0 &&
                           static_cast<std::size_t>(*unique.rbegin()) < local_ranks;
     if (!in_range || unique.size() != gpus.size() || (whole && gpus.size() != local_ranks))
-      return sim::bad_input(fmt::format("{} graph, channel {}: expected {} of GPUs 0 to {}",
-                                        sim::to_text(graph.kind), c,
-                                        whole ? "an order" : "a list", local_ranks - 1),
-                            where);
+      return sim::bad_input(
+          fmt::format("{} graph, channel {}: expected {} of GPUs 0 to {}", sim::to_text(graph.kind),
+                      c, whole ? "an order" : "a list", local_ranks - 1),
+          where);
   }
   return {};
 }
@@ -54,9 +54,8 @@ sim::Result<void> check_node(const CommInputs& inputs, std::size_t n, CommInfo& 
                           where);
   for (const std::int32_t rank : node.ranks) {
     if (rank < 0 || rank >= info.ranks || info.node_of[static_cast<std::size_t>(rank)] >= 0)
-      return sim::bad_input(fmt::format("rank {} is not one of 0 to {}, each once", rank,
-                                        info.ranks - 1),
-                            where);
+      return sim::bad_input(
+          fmt::format("rank {} is not one of 0 to {}, each once", rank, info.ranks - 1), where);
     info.node_of[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(n);
   }
   if (n > 0 && std::ranges::min(node.ranks) < std::ranges::min(inputs.nodes[n - 1].ranks))
@@ -157,10 +156,9 @@ void find_heads(const CommInputs& inputs, CommInfo& info) {
   info.direct_heads = static_cast<std::int32_t>(direct.size());
   info.direct_is_alone = direct.size() == 1 && node.ranks.size() == 1;
   info.collnet_heads = static_cast<std::int32_t>(heads.size());
-  info.collnet_chain_support =
-      std::ranges::all_of(graph_heads(kind.collnet_chain), [&](std::int32_t head) {
-        return std::ranges::find(heads, head) != heads.end();
-      });
+  info.collnet_chain_support = std::ranges::all_of(
+      graph_heads(kind.collnet_chain),
+      [&](std::int32_t head) { return std::ranges::find(heads, head) != heads.end(); });
 }
 
 }  // namespace
@@ -197,8 +195,7 @@ sim::Result<CommInfo> merge_nodes(const CommInputs& inputs, const Environment& e
   info.ranks = static_cast<std::int32_t>(ranks);
   info.nodes = static_cast<std::int32_t>(inputs.nodes.size());
   info.node_of.assign(ranks, -1);
-  for (std::size_t n = 0; n < inputs.nodes.size(); ++n)
-    RAILYARD_TRY(check_node(inputs, n, info));
+  for (std::size_t n = 0; n < inputs.nodes.size(); ++n) RAILYARD_TRY(check_node(inputs, n, info));
   info.min_local_ranks = std::ranges::min(info.local_ranks);
   info.max_local_ranks = std::ranges::max(info.local_ranks);
   info.mnnvl = inputs.mnnvl;

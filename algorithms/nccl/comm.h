@@ -2,9 +2,9 @@
 // (CommInputs, the input of make_comm_plan in plan.h), and what follows for all ranks together
 // (CommInfo): minima and maxima over ranks, NVLS and CollNet support, channel counts, buffer sizes.
 //
-// A "node" is what NCCL counts as one: the ranks that share a topology - a host, an NVLink domain of
-// hosts, or a part of a host whose GPUs cannot reach the others. Nodes of equal hardware and search
-// results share a NodeKind.
+// A "node" is what NCCL counts as one: the ranks that share a topology - a host, an NVLink domain
+// of hosts, or a part of a host whose GPUs cannot reach the others. Nodes of equal hardware and
+// search results share a NodeKind.
 //
 // Source: NCCL 2.30.7 init.cc (initTransportsRank, computeBuffSizes), graph/paths.cc (channels for
 // send and receive), transport/nvls.cc (ncclNvlsTuning).
@@ -39,7 +39,8 @@ struct PeerPath {
   double nvlink_bandwidth = 0;  // of one NVLink of the sender (20.6 on Hopper)
 };
 
-// The NICs a GPU would use for one peer, taken in order until they reach what its host path carries.
+// The NICs a GPU would use for one peer, taken in order until they reach what its host path
+// carries.
 struct NetReach {
   std::int32_t nets = 0;
   double bandwidth = 0;
@@ -58,10 +59,10 @@ struct NodeKind {
   std::vector<std::int32_t> compute_capabilities;  // by local index; 90 = Hopper
   CpuArch cpu_arch = CpuArch::x86;
   CpuVendor cpu_vendor = CpuVendor::intel;
-  std::int32_t nvswitches = 0;     // NVSwitch nodes of the topology
-  double min_net_bandwidth = 0;    // GB/s, lowest over the GPUs to their NICs
-  std::vector<PeerPath> peers;     // all ordered pairs, in any order
-  std::vector<NetReach> nets;      // by local index
+  std::int32_t nvswitches = 0;   // NVSwitch nodes of the topology
+  double min_net_bandwidth = 0;  // GB/s, lowest over the GPUs to their NICs
+  std::vector<PeerPath> peers;   // all ordered pairs, in any order
+  std::vector<NetReach> nets;    // by local index
 };
 
 struct NodeInputs {
@@ -81,7 +82,7 @@ struct CommInputs {
   std::vector<NodeInputs> nodes;  // in order of their lowest rank
   bool multicast = false;         // the driver offers NVLS
   bool mnnvl = false;
-  bool host_network = true;       // false: a network that unpacks on the device
+  bool host_network = true;  // false: a network that unpacks on the device
   CollNetPlugin collnet;
   Version version;
   std::optional<TunerFile> tuner;  // NCCL_TUNER_CONFIG_FILE, with NCCL's example plugin
@@ -102,8 +103,8 @@ struct GraphSummary {
 struct CommInfo {
   std::int32_t ranks = 1;
   std::int32_t nodes = 1;
-  std::vector<std::int32_t> node_of;       // by rank
-  std::vector<std::int32_t> local_ranks;   // by node
+  std::vector<std::int32_t> node_of;      // by rank
+  std::vector<std::int32_t> local_ranks;  // by node
   std::int32_t min_local_ranks = 1;
   std::int32_t max_local_ranks = 1;
   std::int32_t min_capability = 0;
@@ -123,8 +124,8 @@ struct CommInfo {
   CollNetPlugin collnet_plugin;
   bool collnet_chain_support = false;  // its heads are among CollNet's
   std::int32_t collnet_heads = 0;
-  std::int32_t direct_heads = 0;       // of CollNetDirect
-  bool direct_is_alone = false;        // it has one head and one rank: depth 1
+  std::int32_t direct_heads = 0;  // of CollNetDirect
+  bool direct_is_alone = false;   // it has one head and one rank: depth 1
   std::int32_t nvls_heads = 0;
 
   std::int32_t search_channels = 0;  // min(ring, tree)

@@ -21,8 +21,8 @@ const NodeKind& kind_of(const CommInputs& inputs, std::size_t node) {
 // The search channel whose order `node` has on ring channel `channel`.
 std::size_t ring_channel(const CommInputs& inputs, const CommInfo& info, std::size_t node,
                          std::size_t channel) {
-  const bool exchanged = kind_of(inputs, node).ring.cross_nic == 2 &&
-                         info.search_channels % 2 == 0 && node % 2 == 1;
+  const bool exchanged =
+      kind_of(inputs, node).ring.cross_nic == 2 && info.search_channels % 2 == 0 && node % 2 == 1;
   return exchanged ? channel ^ 1U : channel;
 }
 
@@ -119,8 +119,7 @@ std::int64_t net_of(const CommInputs& inputs, const CommInfo& info, Algorithm al
     return nets.empty() ? kNone : nets[to_index(channel) % nets.size()];
   }
   const ChannelGraph& graph = algorithm == Algorithm::ring ? kind.ring : kind.tree;
-  const ChannelGraph::Channel& search =
-      graph.channels[to_index(channel % info.search_channels)];
+  const ChannelGraph::Channel& search = graph.channels[to_index(channel % info.search_channels)];
   return search.nets[search.gpus.front() == local ? 0 : 1];
 }
 
@@ -139,8 +138,7 @@ Connections connect(const CommInputs& inputs, const CommInfo& info) {
     result.nvls_heads.emplace_back();
     for (std::size_t n = 0; n < inputs.nodes.size(); ++n) {
       const std::vector<std::int32_t> heads = graph_heads(kind_of(inputs, n).nvls);
-      result.nvls_heads.back().push_back(
-          inputs.nodes[n].ranks[to_index(heads[to_index(h)])]);
+      result.nvls_heads.back().push_back(inputs.nodes[n].ranks[to_index(heads[to_index(h)])]);
     }
   }
   return result;
@@ -192,24 +190,21 @@ std::vector<NetHop> net_hops(const CommInputs& inputs, const CommInfo& info,
                     net_of(inputs, info, algorithm, to, channel)});
   };
   const auto add_both = [&](std::int32_t child, std::int32_t parent) {
+    if (parent == kNone) return;
     add(child, parent);
     add(parent, child);
   };
+  const std::size_t source = to_index(info.source[to_index(channel % info.channels)]);
   if (algorithm == Algorithm::ring) {
-    const auto& ring = connections.rings[to_index(info.source[to_index(channel)])];
+    const std::vector<std::uint32_t>& ring = connections.rings[source];
     for (std::size_t i = 0; i < ring.size(); ++i)
       add(static_cast<std::int32_t>(ring[i]),
           static_cast<std::int32_t>(ring[(i + 1) % ring.size()]));
-  } else if (algorithm == Algorithm::tree) {
-    const auto& tree = connections.trees[to_index(info.source[to_index(channel)])];
-    for (std::int32_t rank = 0; rank < info.ranks; ++rank)
-      if (tree[to_index(rank)].up != kNone) add_both(rank, tree[to_index(rank)].up);
-  } else if (algorithm == Algorithm::nvls_tree) {
-    for (const std::vector<std::int32_t>& heads : connections.nvls_heads)
-      for (const std::int32_t rank : heads) {
-        const std::int32_t up = nvls_edges(info, connections, rank, channel).up;
-        if (up != kNone) add_both(rank, up);
-      }
+  }
+  for (std::int32_t rank = 0; rank < info.ranks; ++rank) {
+    if (algorithm == Algorithm::tree) add_both(rank, connections.trees[source][to_index(rank)].up);
+    if (algorithm == Algorithm::nvls_tree)
+      add_both(rank, nvls_edges(info, connections, rank, channel).up);
   }
   return hops;
 }

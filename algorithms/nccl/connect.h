@@ -3,7 +3,8 @@
 //
 // Rings. Inside a node the search's order; the last GPU of node k sends to the first of node k + 1.
 //   Nodes whose ring has crossNic 2 and an odd number exchange channels in pairs (0 with 1, ...)
-//   if the number of channels is even, so that a ring which changes NIC inside a node stays on rails.
+//   if the number of channels is even, so that a ring which changes NIC inside a node stays on
+//   rails.
 // Trees. Inside a node the search's order is a chain, first GPU on top. Over the nodes the double
 //   tree: the first half of the doubled channels has tree 0, the second tree 1. The GPU with the
 //   edge to the parent is the first; those with the edges to the two child nodes are, by pattern:
@@ -32,8 +33,8 @@ inline constexpr std::int32_t kNone = -1;
 
 struct Connections {
   // By source channel (CommInfo::source), 2 x search_channels of each.
-  std::vector<std::vector<std::uint32_t>> rings;    // ranks, from rank 0
-  std::vector<std::vector<sim::TreeEdges>> trees;   // by rank
+  std::vector<std::vector<std::uint32_t>> rings;   // ranks, from rank 0
+  std::vector<std::vector<sim::TreeEdges>> trees;  // by rank
   // [head][node] = rank
   std::vector<std::vector<std::int32_t>> nvls_heads;
 };
@@ -58,8 +59,8 @@ struct ChainEdges {
 ChainEdges collnet_chain_edges(const CommInputs& inputs, const CommInfo& info, std::int32_t rank,
                                std::int32_t channel);
 
-// An edge between nodes and the NICs it uses, as NCCL's net ids (sim::ChannelGraph); kNone where the
-// graph names none.
+// An edge between nodes and the NICs it uses, as NCCL's net ids (sim::ChannelGraph); kNone where
+// the graph names none.
 struct NetHop {
   std::int32_t from = 0;  // ranks
   std::int32_t to = 0;

@@ -1,10 +1,10 @@
 // The numbers and switches of NCCL's cost model, by version: base and hop latencies (microseconds),
-// bandwidth caps (GB/s = 1e9 B/s), the correction of the tree's curve, and which of several formulas
-// a version used. A version between two entries has the earlier one's values; one outside the table
-// takes the nearest entry and the choice says so.
+// bandwidth caps (GB/s = 1e9 B/s), the correction of the tree's curve, and which of several
+// formulas a version used. A version between two entries has the earlier one's values; one outside
+// the table takes the nearest entry and the choice says so.
 //
-// Source: NCCL's src/graph/tuning.cc at the versions named (read at 2.20, 2.26, 2.27 and 2.30.7; the
-// others from the differences recorded between tags).
+// Source: NCCL's src/graph/tuning.cc at the versions named (read at 2.20, 2.26, 2.27 and 2.30.7;
+// the others from the differences recorded between tags).
 //
 // Example: constants_for({2, 29, 7}).constants->nvls_tree_cap[kBlackwell][2] == 43.8
 #pragma once
@@ -49,17 +49,17 @@ enum class NvlsModel {
 };
 struct ModelRules {
   NvlsModel nvls = NvlsModel::efficiency;
-  bool pat = true;                         // there is PAT
-  std::int32_t pat_min_capability = 60;    // 0: not asked
-  bool ring_ll_quarter = false;            // Ring LL 1/4 of the bus (1/3 in places), now 1/2
-  bool single_rank_discount = false;       // Ring LL128 0.70 with one rank per node, now 0.92
-  bool single_rank_tree_hop = true;        // one rank per node: everyone has the tree's NET hop
-  bool ring_closes_over_net = false;       // AllReduce ring: 2N network steps, now 2(N - 1)
-  bool collnet_interpolates = false;       // CollNetDirect AllGather: 0.95..0.85 by ranks per node
-  bool nvls_keeps_base = false;            // NVLS latency: base + hop, now the hop alone
-  bool ring_fallback = false;              // nothing enabled for a function: the ring after all
-  bool nvls_tree_correction = true;        // on Blackwell and x86 NVLSTree has the tree's curve
-  std::int32_t correction_sizes = 23;      // entries of the correction that Tree uses
+  bool pat = true;                       // there is PAT
+  std::int32_t pat_min_capability = 60;  // 0: not asked
+  bool ring_ll_quarter = false;          // Ring LL 1/4 of the bus (1/3 in places), now 1/2
+  bool single_rank_discount = false;     // Ring LL128 0.70 with one rank per node, now 0.92
+  bool single_rank_tree_hop = true;      // one rank per node: everyone has the tree's NET hop
+  bool ring_closes_over_net = false;     // AllReduce ring: 2N network steps, now 2(N - 1)
+  bool collnet_interpolates = false;     // CollNetDirect AllGather: 0.95..0.85 by ranks per node
+  bool nvls_keeps_base = false;          // NVLS latency: base + hop, now the hop alone
+  bool ring_fallback = false;            // nothing enabled for a function: the ring after all
+  bool nvls_tree_correction = true;      // on Blackwell and x86 NVLSTree has the tree's curve
+  std::int32_t correction_sizes = 23;    // entries of the correction that Tree uses
 };
 
 struct TuningConstants {

@@ -26,9 +26,13 @@ inline constexpr std::size_t kProtocols = 3;
 inline constexpr std::array kAllFunctions{Function::broadcast, Function::reduce,
                                           Function::all_gather, Function::reduce_scatter,
                                           Function::all_reduce};
-inline constexpr std::array kAllAlgorithms{
-    Algorithm::tree, Algorithm::ring,      Algorithm::collnet_direct, Algorithm::collnet_chain,
-    Algorithm::nvls, Algorithm::nvls_tree, Algorithm::pat};
+inline constexpr std::array kAllAlgorithms{Algorithm::tree,
+                                           Algorithm::ring,
+                                           Algorithm::collnet_direct,
+                                           Algorithm::collnet_chain,
+                                           Algorithm::nvls,
+                                           Algorithm::nvls_tree,
+                                           Algorithm::pat};
 inline constexpr std::array kAllProtocols{Protocol::ll, Protocol::ll128, Protocol::simple};
 
 enum class DataType {
@@ -55,7 +59,7 @@ struct Version {
   auto operator<=>(const Version&) const = default;
 };
 inline constexpr Version kNewestVersion{2, 30, 7};
-std::string to_text(Version version);                 // "2.30.7"
+std::string to_text(Version version);                         // "2.30.7"
 sim::Result<Version> parse_version(const std::string& text);  // "2.18.3", "2.30"
 
 template <typename E>
@@ -92,11 +96,11 @@ template <>
 struct EnumTable<algorithms::nccl::Function> {
   using Function = algorithms::nccl::Function;
   static constexpr std::string_view kind = "function";
-  static constexpr std::array entries{
-      EnumEntry{Function::broadcast, "Broadcast"}, EnumEntry{Function::reduce, "Reduce"},
-      EnumEntry{Function::all_gather, "AllGather"},
-      EnumEntry{Function::reduce_scatter, "ReduceScatter"},
-      EnumEntry{Function::all_reduce, "AllReduce"}};
+  static constexpr std::array entries{EnumEntry{Function::broadcast, "Broadcast"},
+                                      EnumEntry{Function::reduce, "Reduce"},
+                                      EnumEntry{Function::all_gather, "AllGather"},
+                                      EnumEntry{Function::reduce_scatter, "ReduceScatter"},
+                                      EnumEntry{Function::all_reduce, "AllReduce"}};
 };
 
 template <>
@@ -116,13 +120,18 @@ template <>
 struct EnumTable<algorithms::nccl::DataType> {
   using DataType = algorithms::nccl::DataType;
   static constexpr std::string_view kind = "data type";
-  static constexpr std::array entries{
-      EnumEntry{DataType::int8, "int8"},           EnumEntry{DataType::uint8, "uint8"},
-      EnumEntry{DataType::int32, "int32"},         EnumEntry{DataType::uint32, "uint32"},
-      EnumEntry{DataType::int64, "int64"},         EnumEntry{DataType::uint64, "uint64"},
-      EnumEntry{DataType::float16, "float16"},     EnumEntry{DataType::float32, "float32"},
-      EnumEntry{DataType::float64, "float64"},     EnumEntry{DataType::bfloat16, "bfloat16"},
-      EnumEntry{DataType::float8e4m3, "float8e4m3"}, EnumEntry{DataType::float8e5m2, "float8e5m2"}};
+  static constexpr std::array entries{EnumEntry{DataType::int8, "int8"},
+                                      EnumEntry{DataType::uint8, "uint8"},
+                                      EnumEntry{DataType::int32, "int32"},
+                                      EnumEntry{DataType::uint32, "uint32"},
+                                      EnumEntry{DataType::int64, "int64"},
+                                      EnumEntry{DataType::uint64, "uint64"},
+                                      EnumEntry{DataType::float16, "float16"},
+                                      EnumEntry{DataType::float32, "float32"},
+                                      EnumEntry{DataType::float64, "float64"},
+                                      EnumEntry{DataType::bfloat16, "bfloat16"},
+                                      EnumEntry{DataType::float8e4m3, "float8e4m3"},
+                                      EnumEntry{DataType::float8e5m2, "float8e5m2"}};
 };
 
 template <>

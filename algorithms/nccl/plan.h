@@ -1,9 +1,9 @@
 // A communicator's plan: everything NCCL decides when it is created. Built once from what the
 // searches found, never changed; selection.h answers calls from it.
 //
-//   CommInputs inputs;                       // comm.h: node kinds with their graphs, nodes, plugins
-//   RAILYARD_ASSIGN(const CommPlan plan, make_comm_plan(inputs, env));
-//   plan.info.channels; plan.connections.rings; plan.tuning.bandwidth;
+//   CommInputs inputs;                       // comm.h: node kinds with their graphs, nodes,
+//   plugins RAILYARD_ASSIGN(const CommPlan plan, make_comm_plan(inputs, env)); plan.info.channels;
+//   plan.connections.rings; plan.tuning.bandwidth;
 #pragma once
 
 #include <string>

@@ -134,20 +134,19 @@ bool pat_enabled(const CommInfo& info, const ModelRules& rules, const Environmen
 
 void apply_rules(const CommInfo& info, const ModelRules& rules, const Lists& lists,
                  const Environment& env, PerFunction<float>& bandwidth) {
-  for (std::size_t f = 0; f < kFunctions; ++f) {
-    const PerAlgorithm<float> before = bandwidth[f];
-    for (const Algorithm a : kAllAlgorithms) {
-      const bool exists = algorithm_exists(info, a);
-      const bool listed = lists.algorithms[f][index_of(a)] != Enabled::no;
-      const bool ll128 = ll128_is_safe(info, info.graph(a), env);
-      for (std::size_t p = 0; p < kProtocols; ++p) {
-        const Enabled protocol = lists.protocols[f][p];
-        const bool usable = protocol == Enabled::where_safe ? ll128 : protocol == Enabled::yes;
-        if (!exists || !listed || !usable) bandwidth[f][index_of(a)][p] = 0;
-      }
-    }
-    if (rules.ring_fallback) fall_back_to_ring(before, bandwidth[f]);
-  }
+  const auto usable = [&](std::size_t f, Algorithm a, std::size_t p) {
+    if (!algorithm_exists(info, a) || lists.algorithms[f][index_of(a)] == Enabled::no) return false;
+    const Enabled protocol = lists.protocols[f][p];
+    if (protocol == Enabled::where_safe) return ll128_is_safe(info, info.graph(a), env);
+    return protocol == Enabled::yes;
+  };
+  const PerFunction<float> before = bandwidth;
+  for (std::size_t f = 0; f < kFunctions; ++f)
+    for (const Algorithm a : kAllAlgorithms)
+      for (std::size_t p = 0; p < kProtocols; ++p)
+        bandwidth[f][index_of(a)][p] *= usable(f, a, p) ? 1.0F : 0.0F;
+  for (std::size_t f = 0; f < kFunctions && rules.ring_fallback; ++f)
+    fall_back_to_ring(before[f], bandwidth[f]);
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -3,8 +3,8 @@
 //
 //   NCCL_ALGO, NCCL_PROTO   entry[;entry...]; entry = [function:]list; list = [^]name[,name...]
 //
-// Names in any case; ^ = all but these. Only the first entry may lack the function and then sets all
-// of them; later entries override one each. Naming LL128 forces it past the hardware rule.
+// Names in any case; ^ = all but these. Only the first entry may lack the function and then sets
+// all of them; later entries override one each. Naming LL128 forces it past the hardware rule.
 //
 //   NCCL_ALGO="ring,tree;allreduce:tree"      NCCL_PROTO="^ll128"
 //

@@ -19,9 +19,7 @@ constexpr std::int32_t kAllThreads = 640;
 constexpr float kLossyPenalty = 1024;  // fp8 rings of many ranks lose precision
 constexpr std::int32_t kLossyRanks = 8;
 
-bool is_fp8(DataType type) {
-  return type == DataType::float8e4m3 || type == DataType::float8e5m2;
-}
+bool is_fp8(DataType type) { return type == DataType::float8e4m3 || type == DataType::float8e5m2; }
 
 bool nvls_reduces(DeviceOp op, DataType type) {
   switch (type) {
@@ -69,8 +67,7 @@ PerAlgorithm<float> cost_table(const CommPlan& plan, const Task& task, std::uint
   for (auto& row : costs) row.fill(-1);
   for (const Algorithm a : kAllAlgorithms) {
     if (!usable(plan.info, task, a)) continue;
-    const bool lossy =
-        is_fp8(task.type) && a == Algorithm::ring && plan.info.ranks > kLossyRanks;
+    const bool lossy = is_fp8(task.type) && a == Algorithm::ring && plan.info.ranks > kLossyRanks;
     for (const Protocol p : kAllProtocols) {
       float& cost = costs[index_of(a)][index_of(p)];
       cost = model_time(plan.info, plan.tuning,
@@ -108,9 +105,7 @@ sim::Result<void> pick_cheapest(const CommPlan& plan, const Task& task, Choice& 
 std::int32_t direct_channels(const CommInfo& info, std::int64_t bytes, std::int64_t threads,
                              std::int64_t threshold) {
   std::int32_t channels = info.channels;
-  const auto too_small = [&] {
-    return bytes < channels * threads * info.direct_heads * threshold;
-  };
+  const auto too_small = [&] { return bytes < channels * threads * info.direct_heads * threshold; };
   for (std::int32_t level = 16; level >= 1 && too_small(); level /= 2)
     while (channels > level && too_small()) {
       if (channels == level + level / 2) threshold /= 2;
@@ -133,10 +128,9 @@ void set_launch(const CommPlan& plan, std::int64_t bytes, Choice& choice) {
     const bool shared = info.nodes > 1 && a == Algorithm::nvls;
     choice.max_channels = shared ? std::min(info.nvls_channels, info.channels) : info.nvls_channels;
   } else {
-    const LaunchShape launch =
-        shrink_launch({static_cast<std::uint32_t>(info.channels),
-                       static_cast<std::uint32_t>(threads)},
-                      bytes, threshold);
+    const LaunchShape launch = shrink_launch(
+        {static_cast<std::uint32_t>(info.channels), static_cast<std::uint32_t>(threads)}, bytes,
+        threshold);
     choice.max_channels = static_cast<std::int32_t>(launch.channels);
     choice.threads = static_cast<std::int32_t>(launch.threads);
   }
@@ -163,8 +157,8 @@ sim::Result<Choice> decide(const CommPlan& plan, const Task& task, std::int32_t 
   RAILYARD_TRY(pick_cheapest(plan, task, choice));
   set_launch(plan, static_cast<std::int64_t>(bytes), choice);
   if (channels != 0) choice.max_channels = channels;
-  choice.interleaved = is_collnet(choice.algorithm) ||
-                       (choice.algorithm == Algorithm::nvls && plan.info.nodes > 1);
+  choice.interleaved =
+      is_collnet(choice.algorithm) || (choice.algorithm == Algorithm::nvls && plan.info.nodes > 1);
   return choice;
 }
 

@@ -12,12 +12,11 @@ struct PluginName {
   std::string_view name;
   E value;
 };
-constexpr std::array kFunctionNames{
-    PluginName<Function>{"broadcast", Function::broadcast},
-    PluginName<Function>{"reduce", Function::reduce},
-    PluginName<Function>{"allgather", Function::all_gather},
-    PluginName<Function>{"reducescatter", Function::reduce_scatter},
-    PluginName<Function>{"allreduce", Function::all_reduce}};
+constexpr std::array kFunctionNames{PluginName<Function>{"broadcast", Function::broadcast},
+                                    PluginName<Function>{"reduce", Function::reduce},
+                                    PluginName<Function>{"allgather", Function::all_gather},
+                                    PluginName<Function>{"reducescatter", Function::reduce_scatter},
+                                    PluginName<Function>{"allreduce", Function::all_reduce}};
 constexpr std::array kAlgorithmNames{
     PluginName<Algorithm>{"tree", Algorithm::tree},
     PluginName<Algorithm>{"ring", Algorithm::ring},
@@ -94,9 +93,10 @@ class LineReader {
 sim::Result<TunerLine> parse_line(LineReader reader) {
   TunerLine line;
   if (reader.size() < kRequired || reader.size() > kMost) {
-    reader.fail(fmt::format("{} fields; expected collective,min,max,algorithm,protocol,channels,"
-                            "nodes,ranks[,numPipeOps[,regBuff]]",
-                            reader.size()));
+    reader.fail(
+        fmt::format("{} fields; expected collective,min,max,algorithm,protocol,channels,"
+                    "nodes,ranks[,numPipeOps[,regBuff]]",
+                    reader.size()));
     return reader.result().error();
   }
   line.function = reader.name(0, kFunctionNames, "collective");

@@ -6,7 +6,8 @@
 // Names as the plugin has them: broadcast reduce allgather reducescatter allreduce; tree ring
 // collnet_direct collnet_chain nvls nvls_tree pat; ll ll128 simple. -1 = any (channels: leave).
 // Lines that start with # and blank lines are skipped. The first line that matches a call sets the
-// cost of its pair to 0, so that it wins - if the pair was a candidate at all, else the scan goes on.
+// cost of its pair to 0, so that it wins - if the pair was a candidate at all, else the scan goes
+// on.
 //
 // Two readings of the channel count (ChannelReading):
 //   documented  no match, or channels = -1: NCCL's own count

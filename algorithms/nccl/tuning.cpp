@@ -82,8 +82,8 @@ float search_bandwidth(const Model& model, const Cell& cell) {
 
 // LL's cap depends on the GPUs on one node, else on who made the CPUs.
 double ll_max(const Model& model) {
-  const bool amd = model.info.cpu_vendor == CpuVendor::amd ||
-                   model.info.cpu_vendor == CpuVendor::mixed;
+  const bool amd =
+      model.info.cpu_vendor == CpuVendor::amd || model.info.cpu_vendor == CpuVendor::mixed;
   const std::size_t row = model.info.nodes == 1 ? model.row : amd ? kAmpere : kVolta;
   return model.constants.ll_max[row][model.column];
 }
@@ -117,8 +117,7 @@ float tree_bandwidth(const Model& model, const Cell& cell, float bus) {
     const double cap128 = constants.tree_ll128_cap[model.row][model.column];
     bus = static_cast<float>(std::min(bus * share, channels * cap128));
   }
-  if (model.info.max_tree_pattern == sim::GraphPattern::tree)
-    bus = static_cast<float>(bus * 0.85);
+  if (model.info.max_tree_pattern == sim::GraphPattern::tree) bus = static_cast<float>(bus * 0.85);
   return bus;
 }
 
@@ -137,8 +136,8 @@ float direct_bandwidth(const Model& model, const Cell& cell, float bus) {
   return model.info.min_capability >= 90 ? static_cast<float>(bus * 0.85) : bus;
 }
 
-// AllGather and ReduceScatter between nodes by NVLS or CollNetDirect need the plugin's operation and
-// a NIC for every GPU.
+// AllGather and ReduceScatter between nodes by NVLS or CollNetDirect need the plugin's operation
+// and a NIC for every GPU.
 bool gathers_in_network(const Model& model, const Cell& cell) {
   if (model.info.nodes == 1 || !is_gather_or_scatter(cell.function)) return true;
   if (cell.algorithm != Algorithm::nvls && cell.algorithm != Algorithm::collnet_direct) return true;
@@ -165,8 +164,7 @@ float bandwidth_of(const Model& model, const Cell& cell) {
   if (a != Algorithm::ring && is_gather_or_scatter(cell.function)) return bus;
   float ratio = 0.5F;
   const bool counts_steps =
-      a == Algorithm::ring ||
-      (is_nvls(a) && model.constants.rules.nvls == NvlsModel::efficiency);
+      a == Algorithm::ring || (is_nvls(a) && model.constants.rules.nvls == NvlsModel::efficiency);
   if (counts_steps)
     ratio = static_cast<float>((1.0 * model.info.ranks) / ring_steps(model.info, cell.function));
   else if (is_nvls(a))
@@ -177,8 +175,7 @@ float bandwidth_of(const Model& model, const Cell& cell) {
 float message_overhead(const Model& model, Protocol protocol) {
   if (model.info.nodes == 1) return 0;
   const std::int64_t asked = model.env.integer("NCCL_NET_OVERHEAD", -2);
-  const bool amd =
-      model.info.cpu_arch == CpuArch::x86 && model.info.cpu_vendor == CpuVendor::amd;
+  const bool amd = model.info.cpu_arch == CpuArch::x86 && model.info.cpu_vendor == CpuVendor::amd;
   float overhead = amd ? 2.0F : 1.0F;
   if (asked != -2) overhead = static_cast<float>(static_cast<double>(asked) * 0.001);
   return protocol == Protocol::simple ? overhead * 3 : overhead;
@@ -194,8 +191,7 @@ Hops hops_of(const Model& model, const Cell& cell) {
   const auto& table = model.constants.hop_latency;
   const std::size_t a = index_of(cell.algorithm);
   const std::size_t p = index_of(cell.protocol);
-  const std::size_t inside =
-      cell.graph.type_intra == sim::PathType::nvl ? kHopNvlink : kHopPci;
+  const std::size_t inside = cell.graph.type_intra == sim::PathType::nvl ? kHopNvlink : kHopPci;
   const std::size_t widest = model.info.nodes == 1 ? inside : kHopNet;
   const bool exposed = model.constants.rules.single_rank_tree_hop && model.per_node == 1;
   Hops hops;
@@ -224,8 +220,7 @@ float ring_latency(const Model& model, const Cell& cell, const Hops& hops) {
 // What the algorithm adds to its base; NVLS alone replaces it.
 double added_latency(const Model& model, const Cell& cell, const Hops& hops) {
   const auto others = static_cast<float>(model.info.ranks / model.info.nodes - 1);
-  const auto levels =
-      static_cast<float>(log2_floor(static_cast<std::uint32_t>(model.info.nodes)));
+  const auto levels = static_cast<float>(log2_floor(static_cast<std::uint32_t>(model.info.nodes)));
   switch (cell.algorithm) {
     case Algorithm::ring: return ring_latency(model, cell, hops);
     case Algorithm::tree: return 2 * (others * hops.intra + levels * hops.inter);
@@ -241,8 +236,7 @@ double added_latency(const Model& model, const Cell& cell, const Hops& hops) {
 
 float latency_of(const Model& model, const Cell& cell) {
   const Hops hops = hops_of(model, cell);
-  float latency =
-      model.constants.base_latency[index_of(cell.algorithm)][index_of(cell.protocol)];
+  float latency = model.constants.base_latency[index_of(cell.algorithm)][index_of(cell.protocol)];
   const double added = added_latency(model, cell, hops);
   if (cell.algorithm != Algorithm::nvls) return static_cast<float>(latency + added);
   if (!model.constants.rules.nvls_keeps_base) latency = 0;
@@ -271,8 +265,8 @@ void set_threads(const CommInfo& info, const Environment& env, Tuning& tuning) {
                             threads_asked(env, "NCCL_LL128_NTHREADS", 640, 640),
                             threads_asked(env, "NCCL_NTHREADS", 512, slow ? 256 : 512)};
   }
-  for (const Algorithm a : {Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls,
-                            Algorithm::nvls_tree})
+  for (const Algorithm a :
+       {Algorithm::collnet_direct, Algorithm::collnet_chain, Algorithm::nvls, Algorithm::nvls_tree})
     threads[index_of(a)][simple] = 640;
 }
 

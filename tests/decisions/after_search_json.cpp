@@ -142,8 +142,7 @@ CommInputs comm_inputs(const json& decision) {
 }
 
 algorithms::nccl::Environment decision_environment(const json& decision) {
-  const auto variables =
-      decision["inputs"]["env"].get<std::map<std::string, std::string>>();
+  const auto variables = decision["inputs"]["env"].get<std::map<std::string, std::string>>();
   const auto env = algorithms::nccl::Environment::parse(variables);
   REQUIRE(env.ok());
   return env.value();

@@ -105,14 +105,15 @@ void compare_tuning(const json& decision, const CommPlan& plan, Comparison& all)
   const json& tuning = decision["tuning"];
   std::size_t enabled = 0;
   for (const json& row : tuning["table"]) {
-    const std::size_t f = index_of(sim::parse_enum<Function>(row["coll"].get<std::string>()).value());
+    const std::size_t f =
+        index_of(sim::parse_enum<Function>(row["coll"].get<std::string>()).value());
     const std::size_t a =
         index_of(sim::parse_enum<Algorithm>(row["algo"].get<std::string>()).value());
     const std::size_t p =
         index_of(sim::parse_enum<Protocol>(row["proto"].get<std::string>()).value());
-    const std::string what = fmt::format("{} {}/{}", row["coll"].get<std::string>(),
-                                         row["algo"].get<std::string>(),
-                                         row["proto"].get<std::string>());
+    const std::string what =
+        fmt::format("{} {}/{}", row["coll"].get<std::string>(), row["algo"].get<std::string>(),
+                    row["proto"].get<std::string>());
     all.equal(what + " latency", seven_digits(row["latencyUs"]),
               seven_digits(plan.tuning.latency[f][a][p]));
     all.equal(what + " bandwidth", seven_digits(row["bwGBs"]),
@@ -203,7 +204,8 @@ void compare_all(const char* part,
     CHECK_MESSAGE(all.different() == 0, all.different(), " of ", all.compared(), " differ",
                   all.first_differences());
   }
-  MESSAGE(std::string(part), ": ", exact, " of ", files.size(), " files agree, ", compared, " values");
+  MESSAGE(std::string(part), ": ", exact, " of ", files.size(), " files agree, ", compared,
+          " values");
 }
 
 TEST_CASE("Decisions after the search: the communicator") { compare_all("comm", compare_comm); }

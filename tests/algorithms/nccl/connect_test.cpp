@@ -44,10 +44,10 @@ TEST_CASE("NCCL rings: node after node, exchanged in pairs on odd nodes with cro
   // On rails: 1 leaves by the NIC of GPU 1, 3 enters by it; 2 leaves by GPU 0's, 4 enters by it.
   const auto hops = net_hops(crossed.inputs, crossed.info, crossed.connections, Algorithm::ring, 0);
   REQUIRE(hops.size() == 3);
-  CHECK(fmt::format("{}-{} by {} {}", hops[0].from, hops[0].to, hops[0].net_out,
-                    hops[0].net_in) == "1-3 by 1 1");
-  CHECK(fmt::format("{}-{} by {} {}", hops[1].from, hops[1].to, hops[1].net_out,
-                    hops[1].net_in) == "2-4 by 0 0");
+  CHECK(fmt::format("{}-{} by {} {}", hops[0].from, hops[0].to, hops[0].net_out, hops[0].net_in) ==
+        "1-3 by 1 1");
+  CHECK(fmt::format("{}-{} by {} {}", hops[1].from, hops[1].to, hops[1].net_out, hops[1].net_in) ==
+        "2-4 by 0 0");
 }
 
 TEST_CASE("NCCL trees: who has the edges between nodes, by pattern") {
@@ -103,8 +103,7 @@ TEST_CASE("NCCL's NVLS: heads, and the double tree over them") {
   CHECK(middle.up == 3);
   CHECK(middle.down == std::array<std::int32_t, 2>{11, 27});
   CHECK(nvls_edges(plan.info, plan.connections, 27, 1).up == kNone);
-  const auto hops =
-      net_hops(plan.inputs, plan.info, plan.connections, Algorithm::nvls_tree, 0);
+  const auto hops = net_hops(plan.inputs, plan.info, plan.connections, Algorithm::nvls_tree, 0);
   CHECK(hops.size() == 8 * 3 * 2);
   for (const NetHop& hop : hops) CHECK((hop.net_out == hop.from % 8 && hop.net_in == hop.to % 8));
 
@@ -157,8 +156,8 @@ TEST_CASE("NCCL's channel counts: what the variables ask for") {
   CHECK(channels(spec, {{"NCCL_MIN_CTAS", "24"}}) == 24);
   CHECK(channels(spec, {{"NCCL_MIN_CTAS", "24"}, {"NCCL_MAX_CTAS", "8"}}) == 8);
   // At most 4, then at least 12: the first four again and again.
-  const CommPlan plan = plan_of(machine(spec), {{"NCCL_MIN_NCHANNELS", "10"},
-                                                {"NCCL_MAX_NCHANNELS", "4"}});
+  const CommPlan plan =
+      plan_of(machine(spec), {{"NCCL_MIN_NCHANNELS", "10"}, {"NCCL_MAX_NCHANNELS", "4"}});
   CHECK(plan.info.source == std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3, 0, 1});
   // Few fast channels between nodes of Hopper: twice as many again.
   MachineSpec fast = spec;

@@ -58,8 +58,7 @@ TEST_CASE("NCCL_ALGO and NCCL_PROTO: errors name the variable") {
   CHECK(error("NCCL_ALGO", "allreduce:tree;ring") ==
         "NCCL_ALGO: 'ring': all entries but the first need a function, as in allreduce:ring");
   CHECK(error("NCCL_ALGO", ":").find("need a function") != std::string::npos);
-  const auto plan =
-      make_comm_plan(machine(h100(1)), variables({{"NCCL_ALGO", "allreduce:ringg"}}));
+  const auto plan = make_comm_plan(machine(h100(1)), variables({{"NCCL_ALGO", "allreduce:ringg"}}));
   CHECK(plan.error().where == "NCCL_ALGO");
 }
 
@@ -108,8 +107,8 @@ TEST_CASE("NCCL's rule for PAT") {
   CommInputs unpacking = machine(single);
   unpacking.kinds[0].compute_capabilities = {90};
   unpacking.host_network = false;
-  CHECK(plan_of(unpacking).tuning.bandwidth[index_of(Function::all_gather)]
-                                           [index_of(Algorithm::pat)][2] == 0);
+  CHECK(plan_of(unpacking)
+            .tuning.bandwidth[index_of(Function::all_gather)][index_of(Algorithm::pat)][2] == 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a call and a group are given: predicted times and choices that NCCL's own code gave (recorded
-// as tables), splits of single calls, filters, groups worked out by hand.
+// What a call and a group are given: predicted times and choices that NCCL's own code gave
+// (recorded as tables), splits of single calls, filters, groups worked out by hand.
 #include "algorithms/nccl/selection.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,9 @@ Choice chosen(const CommPlan& plan, const Call& call) {
   return choice.value();
 }
 
-Call all_reduce(std::int64_t bytes) { return {.function = Function::all_reduce, .count = bytes / 4}; }
+Call all_reduce(std::int64_t bytes) {
+  return {.function = Function::all_reduce, .count = bytes / 4};
+}
 
 std::string name_of(const Choice& choice) {
   return fmt::format("{} {}", sim::to_text(choice.algorithm), sim::to_text(choice.protocol));
@@ -64,12 +66,11 @@ std::string changes(const CommPlan& plan, Function function) {
   std::string last;
   for (std::int64_t bytes = 8; bytes <= 8 * kGi; bytes *= 2) {
     const std::int64_t unit = 4 * (is_gather_or_scatter(function) ? plan.info.ranks : 1);
-    const std::string name =
-        name_of(chosen(plan, {.function = function, .count = std::max<std::int64_t>(
-                                                        1, bytes / unit)}));
+    const std::string name = name_of(
+        chosen(plan, {.function = function, .count = std::max<std::int64_t>(1, bytes / unit)}));
     if (name == last) continue;
-    const std::string from = bytes < kMi ? fmt::format("{} Ki ", bytes / kKi)
-                                         : fmt::format("{} Mi ", bytes / kMi);
+    const std::string from =
+        bytes < kMi ? fmt::format("{} Ki ", bytes / kKi) : fmt::format("{} Mi ", bytes / kMi);
     text += text.empty() ? name : ", " + from + name;
     last = name;
   }
@@ -125,8 +126,8 @@ TEST_CASE("NCCL's split of one call among 24 channels of 8 ranks") {
   CHECK(parts(chosen(on("tree", "ll"), all_reduce(64 * kKi))) == "0+16 4096/4096/4096 640");
   const Call gather{.function = Function::all_gather, .count = 4 * kMi};
   CHECK(parts(chosen(on("ring", "simple"), gather)) == "0+24 700416/700416/667648 544");
-  const Choice broadcast = chosen(on("ring", "simple"), {.function = Function::broadcast,
-                                                         .count = 256 * kKi});
+  const Choice broadcast =
+      chosen(on("ring", "simple"), {.function = Function::broadcast, .count = 256 * kKi});
   CHECK(broadcast.channels == 16);
   CHECK(broadcast.lo.bytes == 65'536);
   CHECK(broadcast.lo.chunk == 512 * kKi);
@@ -226,8 +227,7 @@ TEST_CASE("NCCL's groups: calls within four times the smallest are decided toget
   CHECK(name_of(apart.value()[0]) == "NVLS Simple");
   CHECK(name_of(apart.value()[1]) == "Ring LL");
   // Another type is another decision.
-  const Call types[] = {all_reduce(3 * kMi),
-                        {.count = kMi / 2, .type = DataType::float16}};
+  const Call types[] = {all_reduce(3 * kMi), {.count = kMi / 2, .type = DataType::float16}};
   const auto mixed = choose_group(plan, types);
   REQUIRE(mixed.ok());
   CHECK(name_of(mixed.value()[1]) == "Ring LL");
@@ -236,9 +236,9 @@ TEST_CASE("NCCL's groups: calls within four times the smallest are decided toget
 TEST_CASE("NCCL's groups: small calls fill channels one after the other, smallest first") {
   // Tree LL: 8 bytes of traffic per byte, cells of 4 KiB. Three calls of 8, 16 and 4 KiB are one
   // decision of 28 KiB: 28672 / (512 x 8) = 7 channels each, 21 together. Traffic 224 KiB over 21
-  // channels is 10922, aligned 10928 each: less than a cell's 32 KiB, so every cell fills a channel.
-  const CommPlan plan =
-      plan_of(machine(h100(1)), {{"NCCL_ALGO", "tree"}, {"NCCL_PROTO", "LL"}});
+  // channels is 10922, aligned 10928 each: less than a cell's 32 KiB, so every cell fills a
+  // channel.
+  const CommPlan plan = plan_of(machine(h100(1)), {{"NCCL_ALGO", "tree"}, {"NCCL_PROTO", "LL"}});
   const Call calls[] = {all_reduce(8 * kKi), all_reduce(15 * kKi), all_reduce(5 * kKi)};
   const auto group = choose_group(plan, calls);
   REQUIRE(group.ok());
@@ -304,7 +304,7 @@ TEST_CASE("NCCL's tuner file: the plugin's own edits of constants") {
   CommInputs inputs = machine(b200);
   const auto ring = [&] {
     return plan_of(inputs).tuning.bandwidth[index_of(Function::all_gather)]
-                                          [index_of(Algorithm::ring)][index_of(Protocol::ll128)];
+                                           [index_of(Algorithm::ring)][index_of(Protocol::ll128)];
   };
   const float before = ring();
   inputs.tuner = TunerFile{};

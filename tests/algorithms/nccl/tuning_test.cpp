@@ -57,15 +57,13 @@ TEST_CASE("NCCL cost table: one node of H100") {
 }
 
 TEST_CASE("NCCL cost table: other GPUs on one node") {
-  MachineSpec a100{.capability = 80,
-                   .ring = {12, 20, 20},
-                   .tree = {12, 20, 20, GraphPattern::balanced_tree}};
+  MachineSpec a100{
+      .capability = 80, .ring = {12, 20, 20}, .tree = {12, 20, 20, GraphPattern::balanced_tree}};
   CHECK(row(plan_of(machine(a100)), kAr, Algorithm::tree) == "15.2/29.1, 31.5/85.9, 64.4/110.4");
   CHECK(row(plan_of(machine(a100)), kAr, Algorithm::ring) == "15.0/50.1, 40.6/126.2, 56.0/137.1");
 
-  MachineSpec v100{.capability = 70,
-                   .ring = {6, 20, 20},
-                   .tree = {6, 20, 20, GraphPattern::balanced_tree}};
+  MachineSpec v100{
+      .capability = 70, .ring = {6, 20, 20}, .tree = {6, 20, 20, GraphPattern::balanced_tree}};
   CHECK(row(plan_of(machine(v100)), kAr, Algorithm::ring) == "15.0/22.3, 40.6/63.1, 56.0/68.6");
 
   MachineSpec b200{.capability = 100,
