@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/nccl/comm.h"
+#include "algorithms/nccl/nets.h"
 #include "algorithms/shape.h"
 
 namespace railyard::algorithms::nccl {
@@ -22,13 +23,13 @@ std::int64_t newer_of(const Environment& env, std::string_view name, std::string
 
 std::int32_t fewest_channels(const Environment& env) {
   const std::int64_t asked = newer_of(env, "NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS");
-  return clamp_to_int(std::clamp<std::int64_t>(asked, 0, kMaxNcclChannels));
+  return clamp_to_int(std::clamp<std::int64_t>(asked, 0, kMaxChannels));
 }
 
 std::int32_t most_channels(const Environment& env) {
   const std::int64_t asked = newer_of(env, "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS");
-  if (asked == kUnset) return kMaxNcclChannels;
-  return clamp_to_int(std::clamp<std::int64_t>(asked, 1, kMaxNcclChannels));
+  if (asked == kUnset) return kMaxChannels;
+  return clamp_to_int(std::clamp<std::int64_t>(asked, 1, kMaxChannels));
 }
 
 // Grows to `count` channels by repeating the present ones from the first; never shrinks.
@@ -40,12 +41,12 @@ void repeat_channels(std::int32_t count, std::vector<std::int32_t>& source) {
 
 void count_collective(const CommInfo& info, const Environment& env,
                       std::vector<std::int32_t>& source) {
-  const std::int32_t doubled = std::min(kMaxNcclChannels, 2 * info.search_channels);
+  const std::int32_t doubled = std::min(kMaxChannels, 2 * info.search_channels);
   for (std::int32_t c = 0; c < doubled; ++c) source.push_back(c);
   const auto count = [&] { return static_cast<std::int32_t>(source.size()); };
   if (info.collnet && info.collnet_chain.bw_intra > info.collnet_chain.bw_inter &&
       info.ranks > info.nodes)
-    repeat_channels(std::min(kMaxNcclChannels, count() + count() / 2), source);
+    repeat_channels(std::min(kMaxChannels, count() + count() / 2), source);
   const bool between_nodes = info.nodes > 1;
   if (info.min_capability >= 90 && between_nodes && info.ring.bw_intra > 45.0F &&
       count() < kEnoughChannels)
@@ -134,16 +135,10 @@ bool net_peer_channels_given(const Environment& env) {
   return env.integer("NCCL_NCHANNELS_PER_NET_PEER", 0) > 0;
 }
 
-std::int32_t fewest_peer_channels(const CommInputs& inputs, const Environment& env,
-                                  const CommInfo& info) {
-  std::int32_t fewest = kMaxNcclChannels;
-  for (const NodeInputs& node : inputs.nodes) {
-    const NodeKind& kind = inputs.kinds[node.kind];
-    for (const PeerPath& path : kind.peers) fewest = std::min(fewest, local_peer_channels(path));
-    if (info.nodes == 1) continue;
-    for (const NetReach& reach : kind.nets)
-      fewest = std::min(fewest, net_peer_channels(reach, env));
-  }
+std::int32_t fewest_peer_channels(const CommInputs& inputs) {
+  std::int32_t fewest = kMaxChannels;
+  for (const CommNode& node : inputs.nodes)
+    fewest = std::min(fewest, inputs.kinds[node.kind].p2p_channels_per_peer);
   return fewest;
 }
 
@@ -152,12 +147,12 @@ std::int32_t to_power_of_two(std::int32_t n) {
 }
 
 void count_p2p(const CommInputs& inputs, const Environment& env, CommInfo& info) {
-  const auto most = env.integer("NCCL_MAX_P2P_NCHANNELS", kMaxNcclChannels);
+  const auto most = env.integer("NCCL_MAX_P2P_NCHANNELS", kMaxChannels);
   const auto least = env.integer("NCCL_MIN_P2P_NCHANNELS", 1);
   const std::int64_t asked = std::max(std::min<std::int64_t>(info.channels, most), least);
-  info.p2p_channels = std::min(
-      kMaxNcclChannels, to_power_of_two(clamp_to_int(std::min<std::int64_t>(asked, 1 << 20))));
-  std::int32_t per_peer = to_power_of_two(fewest_peer_channels(inputs, env, info));
+  info.p2p_channels =
+      std::min(kMaxChannels, to_power_of_two(clamp_to_int(std::min<std::int64_t>(asked, 1 << 20))));
+  std::int32_t per_peer = to_power_of_two(fewest_peer_channels(inputs));
   if (info.nodes > 1 && !net_peer_channels_given(env)) {
     const auto batches = static_cast<std::int32_t>(div_up(
         std::min<std::int64_t>(
@@ -176,40 +171,10 @@ CtaLimits cta_limits(const Environment& env) {
   CtaLimits limits;
   const std::int64_t least = env.integer("NCCL_MIN_CTAS", 0);
   const std::int64_t most = env.integer("NCCL_MAX_CTAS", 0);
-  if (least > 0) limits.min = clamp_to_int(std::min<std::int64_t>(least, kMaxNcclChannels));
-  if (most > 0) limits.max = clamp_to_int(std::min<std::int64_t>(most, kMaxNcclChannels));
+  if (least > 0) limits.min = clamp_to_int(std::min<std::int64_t>(least, kMaxChannels));
+  if (most > 0) limits.max = clamp_to_int(std::min<std::int64_t>(most, kMaxChannels));
   limits.min = std::min(limits.min, limits.max);
   return limits;
-}
-
-NetReach net_reach(const std::vector<double>& nets, double gpu_to_host) {
-  NetReach reach;
-  float total = 0;
-  for (const double bandwidth : nets) {
-    total += static_cast<float>(bandwidth);
-    ++reach.nets;
-    if (total >= static_cast<float>(gpu_to_host)) break;
-  }
-  reach.bandwidth = total;
-  return reach;
-}
-
-std::int32_t local_peer_channels(const PeerPath& path) {
-  const bool nvlink = path.type == sim::PathType::nvl || path.type == sim::PathType::nvb;
-  if (!nvlink || path.nvlink_bandwidth <= 0) return 2;
-  const float links =
-      static_cast<float>(path.bandwidth) / static_cast<float>(path.nvlink_bandwidth);
-  return 2 * std::max(1, static_cast<std::int32_t>(links));
-}
-
-std::int32_t net_peer_channels(const NetReach& reach, const Environment& env) {
-  const std::int64_t asked = env.integer("NCCL_NCHANNELS_PER_NET_PEER", 0);
-  if (asked > 0) return clamp_to_int(asked);
-  if (reach.nets == 0) return 2;
-  const std::int64_t per_channel =
-      std::max<std::int64_t>(1, env.integer("NCCL_P2P_PER_CHANNEL_NET_BW", 14));
-  const std::int64_t by_bandwidth = div_up(static_cast<std::int64_t>(reach.bandwidth), per_channel);
-  return std::max(reach.nets, clamp_to_int(by_bandwidth));
 }
 
 void count_channels(const CommInputs& inputs, const Environment& env, CommInfo& info) {

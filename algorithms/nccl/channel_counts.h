@@ -14,8 +14,6 @@ namespace railyard::algorithms::nccl {
 
 struct CommInputs;
 struct CommInfo;
-struct PeerPath;
-struct NetReach;
 
 // NCCL_MIN_CTAS and NCCL_MAX_CTAS as ncclConfig's fields end up: 1 to 64, the minimum not above.
 struct CtaLimits {
@@ -23,11 +21,6 @@ struct CtaLimits {
   std::int32_t max = 64;
 };
 CtaLimits cta_limits(const Environment& env);
-
-// Channels for send and receive to one peer: two per NVLink of the path, two over PCIe; over the
-// network one per NIC, more where the bandwidth asks for it.
-std::int32_t local_peer_channels(const PeerPath& path);
-std::int32_t net_peer_channels(const NetReach& reach, const Environment& env);
 
 void count_channels(const CommInputs& inputs, const Environment& env, CommInfo& info);
 

@@ -45,7 +45,7 @@ sim::Result<void> check_kind(const NodeKind& kind, std::size_t ranks, const std:
 }
 
 sim::Result<void> check_node(const CommInputs& inputs, std::size_t n, CommInfo& info) {
-  const NodeInputs& node = inputs.nodes[n];
+  const CommNode& node = inputs.nodes[n];
   const std::string where = fmt::format("nodes[{}]", n);
   if (node.kind >= inputs.kinds.size())
     return sim::bad_input(fmt::format("kind {} of {}", node.kind, inputs.kinds.size()), where);
@@ -96,8 +96,6 @@ void merge_kind(const NodeKind& kind, bool first, CommInfo& info) {
   merge_graph(kind.collnet_direct, first, info.collnet_direct);
   merge_graph(kind.nvls, first, info.nvls);
   const auto [lowest, highest] = std::ranges::minmax(kind.compute_capabilities);
-  const bool all_nvlink = std::ranges::all_of(
-      kind.peers, [](const PeerPath& path) { return path.type < sim::PathType::pix; });
   const auto net = static_cast<float>(kind.min_net_bandwidth);
   if (first) {
     info.min_capability = lowest;
@@ -105,7 +103,7 @@ void merge_kind(const NodeKind& kind, bool first, CommInfo& info) {
     info.cpu_arch = kind.cpu_arch;
     info.cpu_vendor = kind.cpu_vendor;
     info.nvswitches = kind.nvswitches;
-    info.all_nvlink = all_nvlink;
+    info.all_nvlink = kind.all_nvlink;
     info.min_net_bandwidth = net;
     info.max_tree_pattern = kind.tree.pattern;
     return;
@@ -114,7 +112,7 @@ void merge_kind(const NodeKind& kind, bool first, CommInfo& info) {
   info.max_capability = std::max(info.max_capability, highest);
   if (info.cpu_arch != kind.cpu_arch) info.cpu_arch = CpuArch::mixed;
   if (info.cpu_vendor != kind.cpu_vendor) info.cpu_vendor = CpuVendor::mixed;
-  info.all_nvlink = info.all_nvlink && all_nvlink;
+  info.all_nvlink = info.all_nvlink && kind.all_nvlink;
   info.min_net_bandwidth = std::min(info.min_net_bandwidth, net);
   info.max_tree_pattern = std::max(info.max_tree_pattern, kind.tree.pattern);
 }
@@ -122,7 +120,7 @@ void merge_kind(const NodeKind& kind, bool first, CommInfo& info) {
 // Which nodes' kinds take part, first node's first, each once.
 std::vector<std::size_t> kinds_in_use(const CommInputs& inputs) {
   std::vector<std::size_t> kinds;
-  for (const NodeInputs& node : inputs.nodes)
+  for (const CommNode& node : inputs.nodes)
     if (std::ranges::find(kinds, node.kind) == kinds.end()) kinds.push_back(node.kind);
   return kinds;
 }
@@ -148,7 +146,7 @@ void find_heads(const CommInputs& inputs, CommInfo& info) {
     first = false;
   }
   if (!info.nvls_support) info.nvls_heads = 0;
-  const NodeInputs& node = inputs.nodes.front();
+  const CommNode& node = inputs.nodes.front();
   const NodeKind& kind = inputs.kinds[node.kind];
   const std::vector<std::int32_t> direct = graph_heads(kind.collnet_direct);
   std::vector<std::int32_t> heads = info.nvls_support ? graph_heads(kind.nvls) : direct;
@@ -188,7 +186,7 @@ sim::Result<CommInfo> merge_nodes(const CommInputs& inputs, const Environment& e
   if (inputs.nodes.empty()) return sim::bad_input("a communicator without ranks", "nodes");
   CommInfo info;
   std::size_t ranks = 0;
-  for (const NodeInputs& node : inputs.nodes) {
+  for (const CommNode& node : inputs.nodes) {
     ranks += node.ranks.size();
     info.local_ranks.push_back(static_cast<std::int32_t>(node.ranks.size()));
   }

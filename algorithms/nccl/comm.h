@@ -17,36 +17,17 @@
 
 #include "algorithms/nccl/environment.h"
 #include "algorithms/nccl/names.h"
+#include "algorithms/nccl/system.h"
 #include "algorithms/nccl/tuner_file.h"
 #include "sim/channel_graph.h"
 #include "sim/result.h"
 
 namespace railyard::algorithms::nccl {
 
-inline constexpr std::int32_t kMaxNcclChannels = 64;
 inline constexpr std::int32_t kSteps = 8;             // of a FIFO
 inline constexpr std::int32_t kNvlsArity = 32;        // heads, and ranks for AllGather by NVLS
 inline constexpr std::int32_t kDirectArity = 7;       // CollNet: at most one rank more per node
 inline constexpr std::int32_t kP2pWorksPerBatch = 8;  // sends and receives at once on a channel
-
-enum class CpuArch { unknown = -1, x86 = 1, power = 2, arm = 3, mixed = 4 };
-enum class CpuVendor { unknown = -1, intel = 1, amd = 2, zhaoxin = 3, mixed = 4 };
-
-// The path between two GPUs of a node. Bandwidths in GB/s, as the path computation has them.
-struct PeerPath {
-  sim::PathType type = sim::PathType::loc;
-  double bandwidth = 0;
-  double nvlink_bandwidth = 0;  // of one NVLink of the sender (20.6 on Hopper)
-};
-
-// The NICs a GPU would use for one peer, taken in order until they reach what its host path
-// carries.
-struct NetReach {
-  std::int32_t nets = 0;
-  double bandwidth = 0;
-};
-// `nets`: GPU-to-NIC bandwidths of the NICs of channels 0, 1, ... up to where they repeat.
-NetReach net_reach(const std::vector<double>& nets, double gpu_to_host);
 
 struct NodeKind {
   // Channels' `gpus` are local indices 0 .. ranks - 1 (as in a graph file's node); the nets are
@@ -61,11 +42,12 @@ struct NodeKind {
   CpuVendor cpu_vendor = CpuVendor::intel;
   std::int32_t nvswitches = 0;   // NVSwitch nodes of the topology
   double min_net_bandwidth = 0;  // GB/s, lowest over the GPUs to their NICs
-  std::vector<PeerPath> peers;   // all ordered pairs, in any order
-  std::vector<NetReach> nets;    // by local index
+  bool all_nvlink = false;       // between any two GPUs NVLink, perhaps by way of a third
+  // Fewest over GPUs and peers, before rounding (p2p_channels_per_peer in nets.h).
+  std::int32_t p2p_channels_per_peer = 0;
 };
 
-struct NodeInputs {
+struct CommNode {
   std::size_t kind = 0;
   std::vector<std::int32_t> ranks;  // by local index
 };
@@ -79,8 +61,8 @@ struct CollNetPlugin {
 
 struct CommInputs {
   std::vector<NodeKind> kinds;
-  std::vector<NodeInputs> nodes;  // in order of their lowest rank
-  bool multicast = false;         // the driver offers NVLS
+  std::vector<CommNode> nodes;  // in order of their lowest rank
+  bool multicast = false;       // the driver offers NVLS
   bool mnnvl = false;
   bool host_network = true;  // false: a network that unpacks on the device
   CollNetPlugin collnet;
@@ -109,8 +91,8 @@ struct CommInfo {
   std::int32_t max_local_ranks = 1;
   std::int32_t min_capability = 0;
   std::int32_t max_capability = 0;
-  CpuArch cpu_arch = CpuArch::unknown;
-  CpuVendor cpu_vendor = CpuVendor::unknown;
+  CpuArch cpu_arch = CpuArch::undefined;
+  CpuVendor cpu_vendor = CpuVendor::undefined;
   std::int32_t nvswitches = 0;
   bool mnnvl = false;
   bool all_nvlink = false;

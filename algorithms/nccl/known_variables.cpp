@@ -29,7 +29,7 @@ constexpr KnownVariable kVariables[] = {
     {"NCCL_P2P_NET_CHUNKSIZE", "bytes of a send/receive chunk over the network"},
     {"NCCL_P2P_PCI_CHUNKSIZE", "the same over PCIe"},
     {"NCCL_P2P_NVL_CHUNKSIZE", "the same over NVLink"},
-    {"NCCL_CHUNK_SIZE", "overrides the chunk size of collectives"},
+    {"NCCL_CHUNK_SIZE", "overrides the chunk size of send and receive"},
     {"NCCL_P2P_LL_THRESHOLD", "bytes per channel up to which send/receive uses LL"},
     {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", "1: LL buffers for send/receive between nodes"},
     {"NCCL_NTHREADS", "threads per channel, 64..512"},

@@ -121,7 +121,7 @@ std::int32_t p2p_channels_per_peer(const NodeTopology& node, std::int32_t gpu) {
     const Path& path = node.gpu_path(peer, gpu);
     const float per_link = nvlink_bandwidth(node.gpu(gpu).sm);
     const std::int32_t links =
-        path.type == PathType::nvl
+        path.type == PathType::nvl || path.type == PathType::nvb
             ? std::max(1, static_cast<std::int32_t>(path.bandwidth / per_link))
             : 1;
     least = std::min(least, 2 * links);

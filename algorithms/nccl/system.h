@@ -46,9 +46,23 @@ float pci_bandwidth(const std::string& speed, std::int32_t width);
 enum class VertexKind : std::uint8_t { gpu, pci, nvs, cpu, nic, net, device };
 inline constexpr std::size_t kVertexKinds = 7;
 
-// NCCL's numbers.
-enum class CpuArch : std::int8_t { undefined = -1, other = 0, x86 = 1, power = 2, arm = 3 };
-enum class CpuVendor : std::int8_t { undefined = -1, other = 0, intel = 1, amd = 2, zhaoxin = 3 };
+// NCCL's numbers. `mixed` is of a communicator whose nodes differ.
+enum class CpuArch : std::int8_t {
+  undefined = -1,
+  other = 0,
+  x86 = 1,
+  power = 2,
+  arm = 3,
+  mixed = 4
+};
+enum class CpuVendor : std::int8_t {
+  undefined = -1,
+  other = 0,
+  intel = 1,
+  amd = 2,
+  zhaoxin = 3,
+  mixed = 4
+};
 // The generations NCCL tells apart, slowest socket link first.
 enum class CpuModel : std::int8_t {
   undefined = -1,

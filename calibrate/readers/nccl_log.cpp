@@ -66,7 +66,8 @@ sim::Result<Log> read_text(std::string_view text, const std::string& source,
 sim::Result<Log> read_file(const std::string& path, const Options& options) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    return sim::Error{sim::ErrorCode::io, std::string("cannot read: ") + std::strerror(errno), path};
+    return sim::Error{sim::ErrorCode::io, std::string("cannot read: ") + std::strerror(errno),
+                      path};
   Builder builder(path, options);
   LineFeeder feeder(builder);
   std::string block(kBlock, '\0');
@@ -75,7 +76,8 @@ sim::Result<Log> read_file(const std::string& path, const Options& options) {
     feeder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(file.gcount())));
   }
   if (file.bad())
-    return sim::Error{sim::ErrorCode::io, std::string("cannot read: ") + std::strerror(errno), path};
+    return sim::Error{sim::ErrorCode::io, std::string("cannot read: ") + std::strerror(errno),
+                      path};
   feeder.finish();
   return builder.finish();
 }

@@ -40,12 +40,12 @@ struct Warning {
 };
 
 struct Counts {
-  std::uint64_t lines = 0;     // physical
-  std::uint64_t messages = 0;  // with NCCL's prefix
-  std::uint64_t facts = 0;     // of these, understood and kept
-  std::uint64_t torn = 0;      // of a known kind, broken off, dropped
-  std::uint64_t joined = 0;    // messages that began inside another's line
-  std::uint64_t overlong = 0;  // physical lines cut at 1 MiB
+  std::uint64_t lines = 0;               // physical
+  std::uint64_t messages = 0;            // with NCCL's prefix
+  std::uint64_t facts = 0;               // of these, understood and kept
+  std::uint64_t torn = 0;                // of a known kind, broken off, dropped
+  std::uint64_t joined = 0;              // messages that began inside another's line
+  std::uint64_t overlong = 0;            // physical lines cut at 1 MiB
   std::uint64_t calls = 0, choices = 0;  // seen; the vectors hold the first max_calls of each
 };
 

@@ -24,39 +24,38 @@ Builder::Builder(std::string source, const Options& options) : options_(options)
 
 // The first entry whose start fits handles the message.
 const std::vector<Builder::Kind>& Builder::kinds() {
-  static const std::vector<Kind> table{
-      {"Channel ", &Builder::channel},
-      {"CollNet ", &Builder::collnet},
-      {"Coll ", &Builder::collnet},
-      {"Ring ", &Builder::ring_hop},
-      {"Trees ", &Builder::trees},
-      {"Tree ", &Builder::tree},
-      {"comm 0x", &Builder::communicator},
-      {"ncclCommInit", &Builder::communicator},
-      {"ncclCommSplit", &Builder::communicator},
-      {"ncclCommShrink", &Builder::communicator},
-      {"ncclCommGrow", &Builder::communicator},
-      {"NVLS ", &Builder::nvls},
-      {"MNNVL ", &Builder::mnnvl},
-      {"threadThresholds ", &Builder::thresholds},
-      {"P2P Chunksize ", &Builder::chunk_size},
-      {"Connected ", &Builder::connected},
-      {"Init timings ", &Builder::init_timings},
-      {"Pattern ", &Builder::graph},
-      {"=== System ", &Builder::system},
-      {"CPU/", &Builder::system_root},
-      {"+ ", &Builder::system_link},
-      {"Paths from ", &Builder::paths_heading},
-      {"--", &Builder::verbose_path},
-      {"GPU/", &Builder::path_row},
-      {"NET/", &Builder::net},
-      {"NCCL version ", &Builder::version},
-      {"RCCL version ", &Builder::version},
-      {"cudaDriverVersion ", &Builder::driver},
-      {"Using network ", &Builder::network},
-      {"NCCL_", &Builder::variable},
-      {"RCCL_", &Builder::variable},
-      {"Latency/AlgBw |", &Builder::tuning_columns}};
+  static const std::vector<Kind> table{{"Channel ", &Builder::channel},
+                                       {"CollNet ", &Builder::collnet},
+                                       {"Coll ", &Builder::collnet},
+                                       {"Ring ", &Builder::ring_hop},
+                                       {"Trees ", &Builder::trees},
+                                       {"Tree ", &Builder::tree},
+                                       {"comm 0x", &Builder::communicator},
+                                       {"ncclCommInit", &Builder::communicator},
+                                       {"ncclCommSplit", &Builder::communicator},
+                                       {"ncclCommShrink", &Builder::communicator},
+                                       {"ncclCommGrow", &Builder::communicator},
+                                       {"NVLS ", &Builder::nvls},
+                                       {"MNNVL ", &Builder::mnnvl},
+                                       {"threadThresholds ", &Builder::thresholds},
+                                       {"P2P Chunksize ", &Builder::chunk_size},
+                                       {"Connected ", &Builder::connected},
+                                       {"Init timings ", &Builder::init_timings},
+                                       {"Pattern ", &Builder::graph},
+                                       {"=== System ", &Builder::system},
+                                       {"CPU/", &Builder::system_root},
+                                       {"+ ", &Builder::system_link},
+                                       {"Paths from ", &Builder::paths_heading},
+                                       {"--", &Builder::verbose_path},
+                                       {"GPU/", &Builder::path_row},
+                                       {"NET/", &Builder::net},
+                                       {"NCCL version ", &Builder::version},
+                                       {"RCCL version ", &Builder::version},
+                                       {"cudaDriverVersion ", &Builder::driver},
+                                       {"Using network ", &Builder::network},
+                                       {"NCCL_", &Builder::variable},
+                                       {"RCCL_", &Builder::variable},
+                                       {"Latency/AlgBw |", &Builder::tuning_columns}};
   return table;
 }
 
@@ -163,8 +162,8 @@ std::size_t Builder::initialising_rank(Message& message) {
 
 std::size_t Builder::any_rank(Message& message) {
   if (message.thread.rank != kNone) return message.thread.rank;
-  const auto found = by_device_.find(
-      {message.thread.process, static_cast<std::uint64_t>(message.segment.device)});
+  const auto found =
+      by_device_.find({message.thread.process, static_cast<std::uint64_t>(message.segment.device)});
   if (found == by_device_.end()) return new_rank(message);
   message.thread.rank = found->second;
   return found->second;
@@ -175,8 +174,7 @@ std::size_t Builder::named_rank(Message& message, std::int64_t own_rank) {
   std::size_t rank = any_rank(message);
   if (log_.ranks[rank].rank < 0) set_rank_number(rank, own_rank);
   if (log_.ranks[rank].rank == own_rank) return rank;
-  const auto found =
-      by_rank_.find({message.thread.process, static_cast<std::uint64_t>(own_rank)});
+  const auto found = by_rank_.find({message.thread.process, static_cast<std::uint64_t>(own_rank)});
   if (found != by_rank_.end()) return found->second;
   rank = new_rank(message);
   set_rank_number(rank, own_rank);

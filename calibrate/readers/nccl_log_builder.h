@@ -38,12 +38,12 @@ class Builder {
   // What is under way on one thread.
   struct Thread {
     std::size_t process = kNone;
-    std::size_t rank = kNone;           // whose messages these are
-    bool in_graph = false;              // the next lines may be the last graph's channels
+    std::size_t rank = kNone;  // whose messages these are
+    bool in_graph = false;     // the next lines may be the last graph's channels
     std::vector<std::pair<std::size_t, std::size_t>> system_stack;  // column, node
-    std::string paths_from;             // "Paths from GPU/F000 :"
+    std::string paths_from;                                         // "Paths from GPU/F000 :"
     std::vector<std::pair<Algorithm, Protocol>> columns;  // of the tuning table's current block
-    std::size_t call_rank = kNone;      // the last call
+    std::size_t call_rank = kNone;                        // the last call
     Function call_function = Function::all_reduce;
     std::int64_t call_bytes = -1, call_ranks = -1;
   };

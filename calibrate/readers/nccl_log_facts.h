@@ -30,8 +30,8 @@ struct Variable {  // an NCCL_* variable as a process saw it
 
 struct NetDevice {
   std::int64_t index = -1;
-  std::string name;                // HCA or interface; merged ones "mlx5_0+mlx5_1"
-  std::string link;                // "IB", "RoCE", "IB/SHARP"; sockets: the address
+  std::string name;  // HCA or interface; merged ones "mlx5_0+mlx5_1"
+  std::string link;  // "IB", "RoCE", "IB/SHARP"; sockets: the address
   std::int64_t port = -1;
   std::int64_t speed = -1;         // Mb/s
   std::optional<bool> gpu_direct;  // GPU Direct RDMA
@@ -46,7 +46,7 @@ struct Process {
   Line network_line = 0;
   std::vector<NetDevice> devices;
   bool relaxed_ordering = false;
-  std::string out_of_band;  // "eth0:10.0.0.1<0>"
+  std::string out_of_band;   // "eth0:10.0.0.1<0>"
   std::string provider;      // libfabric's, with NET/OFI
   std::int64_t driver = -1;  // 12040 = CUDA 12.4
 };
@@ -72,11 +72,11 @@ struct Graph {
 
 // NCCL's picture of the machine: the tree under "=== System" and its paths.
 struct SystemNode {
-  std::size_t parent = kNone;      // index; roots are CPUs
-  std::string link;                // "PCI", "NVL", "SYS", ... from the parent; empty for a root
+  std::size_t parent = kNone;  // index; roots are CPUs
+  std::string link;            // "PCI", "NVL", "SYS", ... from the parent; empty for a root
   double bw = 0;
-  std::string name;                // "GPU/0-18000"
-  std::string detail;              // what stands in parentheses
+  std::string name;    // "GPU/0-18000"
+  std::string detail;  // what stands in parentheses
   Line line = 0;
 };
 struct SystemPath {
@@ -110,8 +110,8 @@ struct Edge {
   std::int64_t from = -1, to = -1;
   Direction direction = Direction::unsaid;
   Transport transport = Transport::p2p;
-  std::string detail;      // after "via P2P/": "CUMEM/read", "direct pointer"; after "via NET/IB/0/"
-  std::string plugin;      // network: "IB"
+  std::string detail;  // after "via P2P/": "CUMEM/read", "direct pointer"; after "via NET/IB/0/"
+  std::string plugin;  // network: "IB"
   std::int64_t device = -1;
   std::int64_t proxy = -1;  // the rank that sends for this one (PXN)
   bool gpu_direct = false;
@@ -135,8 +135,8 @@ struct Rank {
   std::size_t process = kNone;          // into Log::processes
   std::size_t communicator = kNone;     // into Log::communicators
   std::int64_t device = -1, nvml_device = -1;
-  std::int64_t mnnvl = -1;  // 1: the NVLink domain spans hosts
-  std::string fabric;       // MNNVL: cluster UUID and clique
+  std::int64_t mnnvl = -1;              // 1: the NVLink domain spans hosts
+  std::string fabric;                   // MNNVL: cluster UUID and clique
   std::optional<std::uint64_t> bus_id;  // NCCL's integer: 0x8d000 = 0000:8d:00.0
   std::string gpu;                      // model, where nccl-tests' header tells it
   std::vector<Graph> graphs;
@@ -202,8 +202,8 @@ struct Choice {
   std::int64_t bytes = 0;            // count x element size, as printed
   std::optional<Algorithm> algorithm;
   std::optional<Protocol> protocol;
-  std::string kernel;     // symmetric kernels and copy engines instead of algorithm and protocol
-  double time = -1;       // NCCL's own estimate
+  std::string kernel;  // symmetric kernels and copy engines instead of algorithm and protocol
+  double time = -1;    // NCCL's own estimate
   std::int64_t first_channel = -1, last_channel = -1;
   std::size_t rank = kNone;  // a rank of the communicator (of the thread's last call)
   Line line = 0;

@@ -50,9 +50,8 @@ void Builder::group_ranks() {
   for (std::size_t i = 0; i < log_.ranks.size(); ++i) {
     Rank& rank = log_.ranks[i];
     const auto create = [&] {
-      log_.communicators.push_back({.id = rank.comm_id,
-                                    .id_known = rank.comm_id != 0,
-                                    .rank_count = rank.rank_count});
+      log_.communicators.push_back(
+          {.id = rank.comm_id, .id_known = rank.comm_id != 0, .rank_count = rank.rank_count});
       return log_.communicators.size() - 1;
     };
     if (rank.comm_id != 0) {
@@ -62,8 +61,8 @@ void Builder::group_ranks() {
     } else {
       Open& open = by_size[rank.rank_count];
       const bool taken = rank.rank >= 0 && open.present.count(rank.rank) != 0;
-      const bool full = rank.rank_count > 0 &&
-                        open.members >= static_cast<std::size_t>(rank.rank_count);
+      const bool full =
+          rank.rank_count > 0 && open.members >= static_cast<std::size_t>(rank.rank_count);
       if (open.index == kNone || taken || full) open = Open{.index = create()};
       if (rank.rank >= 0) open.present.insert(rank.rank);
       ++open.members;
@@ -91,10 +90,9 @@ void Builder::gather_communicator(std::size_t index) {
   }
   sort_unique(communicator.rings, [](const Ring& ring) { return ring.channel; });
   sort_unique(communicator.nvls_heads, [](const NvlsHead& head) { return head.index; });
-  std::stable_sort(communicator.members.begin(), communicator.members.end(),
-                   [&](std::size_t a, std::size_t b) {
-                     return log_.ranks[a].rank < log_.ranks[b].rank;
-                   });
+  std::stable_sort(
+      communicator.members.begin(), communicator.members.end(),
+      [&](std::size_t a, std::size_t b) { return log_.ranks[a].rank < log_.ranks[b].rank; });
   translate_graphs(communicator);
 }
 

@@ -153,7 +153,8 @@ Outcome Builder::communicator(Message& message) {
     if (!destroyed) message.thread.rank = rank;
   } else {
     rank = initialising_rank(message);
-    if (log_.ranks[rank].comm != 0 || (log_.ranks[rank].rank >= 0 && log_.ranks[rank].rank != number))
+    if (log_.ranks[rank].comm != 0 ||
+        (log_.ranks[rank].rank >= 0 && log_.ranks[rank].rank != number))
       rank = new_rank(message);
   }
   by_comm_[key] = rank;
@@ -173,10 +174,10 @@ Outcome Builder::channel(Message& message) {
   Edge edge;
   std::string_view device;
   Scanner text = message.text;
-  const bool is_edge = text.match("Channel %/% : %[%] -> %[%] ", edge.channel, edge.connection,
-                                  edge.from, device, edge.to, device) ||
-                       text.match("Channel % : %[%] -> %[%] ", edge.channel, edge.from, device,
-                                  edge.to, device);
+  const bool is_edge =
+      text.match("Channel %/% : %[%] -> %[%] ", edge.channel, edge.connection, edge.from, device,
+                 edge.to, device) ||
+      text.match("Channel % : %[%] -> %[%] ", edge.channel, edge.from, device, edge.to, device);
   if (!is_edge) return ring_list(message);
   message.text = text;
   return this->edge(message, edge);
@@ -198,7 +199,8 @@ Outcome Builder::edge(Message& message, Edge edge) {
   if (text.literal("[receive] ")) edge.direction = Direction::receive;
   if (!text.literal("via ") || !transport(text, edge)) return Outcome::torn;
   edge.line = message.line;
-  const bool receives = edge.direction == Direction::receive && edge.transport != Transport::collnet;
+  const bool receives =
+      edge.direction == Direction::receive && edge.transport != Transport::collnet;
   const std::size_t rank = named_rank(message, receives ? edge.to : edge.from);
   log_.ranks[rank].edges.push_back(std::move(edge));
   return Outcome::fact;
@@ -248,8 +250,8 @@ Outcome Builder::trees(Message& message) {
   std::vector<Tree> found;
   std::int64_t own = -1;
   Tree tree{.line = message.line};
-  while (text.match(" [%] %/%/%->%->%", tree.channel, tree.down[0], tree.down[1], tree.down[2],
-                    own, tree.up))
+  while (text.match(" [%] %/%/%->%->%", tree.channel, tree.down[0], tree.down[1], tree.down[2], own,
+                    tree.up))
     found.push_back(tree);
   if (cut && !found.empty() && text.done()) found.pop_back();  // its last digit may be missing
   if (found.empty() || (!cut && !text.done())) return Outcome::torn;
@@ -300,8 +302,7 @@ Outcome Builder::mnnvl(Message& message) {
     return Outcome::fact;
   }
   std::int64_t on = -1;
-  if (!text.match("MNNVL % cliqueId ", on))
-    return text.torn() ? Outcome::torn : Outcome::other;
+  if (!text.match("MNNVL % cliqueId ", on)) return text.torn() ? Outcome::torn : Outcome::other;
   log_.ranks[initialising_rank(message)].mnnvl = on;
   return Outcome::fact;
 }

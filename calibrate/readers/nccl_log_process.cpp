@@ -79,8 +79,7 @@ Outcome Builder::variable(Message& message) {
     return message.text.torn() ? Outcome::torn : Outcome::other;
   if (message.text.torn()) return Outcome::torn;
   std::string_view value = text.substr(to + 4);
-  if (value.ends_with('.') && is_integer(value.substr(0, value.size() - 1)))
-    value.remove_suffix(1);
+  if (value.ends_with('.') && is_integer(value.substr(0, value.size() - 1))) value.remove_suffix(1);
   Variable variable{std::string(text.substr(0, set)), std::string(value), message.line};
   std::vector<Variable>& variables = process_of(message).variables;
   const bool known = std::any_of(variables.begin(), variables.end(), [&](const Variable& other) {

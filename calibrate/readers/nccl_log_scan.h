@@ -98,8 +98,8 @@ class Scanner {
   }
 
   bool read(double& value, char) {
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value,
-                                              std::chars_format::fixed);
+    const auto [end, error] =
+        std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, std::chars_format::fixed);
     return error == std::errc() && finish_number(end);
   }
 

@@ -14,11 +14,10 @@ struct LevelName {
   std::string_view name;
   Level level;
 };
-constexpr std::array kLevels{
-    LevelName{"INFO", Level::info},   LevelName{"WARN", Level::warn},
-    LevelName{"CALL", Level::call},   LevelName{"TRACE", Level::other},
-    LevelName{"ATTN", Level::other},  LevelName{"ABORT", Level::other},
-    LevelName{"ERROR", Level::other}, LevelName{"VERSION", Level::other}};
+constexpr std::array kLevels{LevelName{"INFO", Level::info},   LevelName{"WARN", Level::warn},
+                             LevelName{"CALL", Level::call},   LevelName{"TRACE", Level::other},
+                             LevelName{"ATTN", Level::other},  LevelName{"ABORT", Level::other},
+                             LevelName{"ERROR", Level::other}, LevelName{"VERSION", Level::other}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_host_character(char c) {

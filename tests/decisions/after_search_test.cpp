@@ -1,9 +1,7 @@
 // What NCCL decides once its searches are done, against NCCL's own decisions: every reference file,
-// with the file's graphs and paths as inputs.
+// with the file's own graphs as input; and all of it again from the hardware alone.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-
-#include <functional>
 
 #include "algorithms/nccl/selection.h"
 #include "tests/decisions/decision_json.h"
@@ -12,6 +10,20 @@
 namespace railyard::tests {
 namespace {
 
+// As the files print numbers; a string, so that equal means equal.
+std::string seven_digits(double value) { return fmt::format("{:.7g}", value); }
+
+// One file's values, each named.
+struct Values {
+  Comparison& all;
+  std::string file;
+  template <typename A, typename B>
+  void equal(const std::string& what, const A& theirs, const B& ours) const {
+    all.equal(ours, theirs, file + " " + what);
+  }
+};
+
+namespace nccl = algorithms::nccl;
 using algorithms::nccl::Algorithm;
 using algorithms::nccl::Call;
 using algorithms::nccl::Choice;
@@ -30,7 +42,7 @@ std::string pair_name(Algorithm a, Protocol p) {
   return std::string(sim::to_text(a)) + "/" + std::string(sim::to_text(p));
 }
 
-void compare_comm(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_comm(const json& decision, const CommPlan& plan, const Values& all) {
   const json& comm = decision["comm"];
   const CommInfo& info = plan.info;
   const auto equal = [&](const char* key, std::int64_t value) {
@@ -60,7 +72,7 @@ void compare_comm(const json& decision, const CommPlan& plan, Comparison& all) {
     all.equal("buffSizes", comm["buffSizes"][p].get<std::int64_t>(), info.buffers[p]);
 }
 
-void compare_rings(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_rings(const json& decision, const CommPlan& plan, const Values& all) {
   const sim::Channels channels = to_channels(plan.info, plan.connections);
   const json& rings = decision["rings"];
   all.equal("rings", static_cast<std::int64_t>(rings.size()),
@@ -69,7 +81,7 @@ void compare_rings(const json& decision, const CommPlan& plan, Comparison& all) 
     all.equal(fmt::format("ring {}", c), rings[c].dump(), json(channels[c].ring).dump());
 }
 
-void compare_trees(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_trees(const json& decision, const CommPlan& plan, const Values& all) {
   const sim::Channels channels = to_channels(plan.info, plan.connections);
   for (const json& entry : decision["trees"]) {
     const std::size_t rank = entry["rank"];
@@ -83,7 +95,7 @@ void compare_trees(const json& decision, const CommPlan& plan, Comparison& all) 
   }
 }
 
-void compare_nvls(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_nvls(const json& decision, const CommPlan& plan, const Values& all) {
   const std::int32_t ranks = plan.info.ranks;
   for (const json& entry : decision["nvls"]) {
     const std::int32_t rank = entry["rank"];
@@ -101,7 +113,7 @@ void compare_nvls(const json& decision, const CommPlan& plan, Comparison& all) {
   }
 }
 
-void compare_tuning(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_tuning(const json& decision, const CommPlan& plan, const Values& all) {
   const json& tuning = decision["tuning"];
   std::size_t enabled = 0;
   for (const json& row : tuning["table"]) {
@@ -167,7 +179,7 @@ json expected_choice(json entry) {
   return entry;
 }
 
-void compare_selection(const json& decision, const CommPlan& plan, Comparison& all) {
+void compare_selection(const json& decision, const CommPlan& plan, const Values& all) {
   for (const Function f : kAllFunctions) {
     for (const json& entry : decision["selection"][std::string(sim::to_text(f))]) {
       const std::int64_t bytes = entry["nBytes"];
@@ -187,34 +199,55 @@ void compare_selection(const json& decision, const CommPlan& plan, Comparison& a
   }
 }
 
-void compare_all(const char* part,
-                 const std::function<void(const json&, const CommPlan&, Comparison&)>& compare) {
-  const std::vector<std::filesystem::path> files = decision_files();
-  if (files.empty()) RAILYARD_SKIP("no reference/nccl-decisions in " RAILYARD_SHARED_DIR);
-  std::size_t compared = 0;
-  std::size_t exact = 0;
-  for (const std::filesystem::path& file : files) {
-    const json decision = read_decision(file);
-    const auto plan = make_comm_plan(comm_inputs(decision), decision_environment(decision));
-    REQUIRE_MESSAGE(plan.ok(), (plan.ok() ? "" : plan.error().text()));
-    Comparison all(file.stem().string());
-    compare(decision, plan.value(), all);
-    compared += all.compared();
-    exact += all.different() == 0 ? 1 : 0;
-    CHECK_MESSAGE(all.different() == 0, all.different(), " of ", all.compared(), " differ",
-                  all.first_differences());
-  }
-  MESSAGE(std::string(part), ": ", exact, " of ", files.size(), " files agree, ", compared,
-          " values");
+using Compare = void (*)(const json&, const CommPlan&, const Values&);
+
+CommPlan plan_of(const DecisionFile& file, bool search) {
+  const nccl::NodeTopology node = first_node_of(file);
+  const auto plan = nccl::make_comm_plan(
+      comm_inputs(file, node, search ? searched_graphs(file, node) : graphs_of(file)),
+      file.environment);
+  REQUIRE_MESSAGE(plan.ok(), plan.error().text());
+  return plan.value();
 }
 
-TEST_CASE("Decisions after the search: the communicator") { compare_all("comm", compare_comm); }
-TEST_CASE("Decisions after the search: rings") { compare_all("rings", compare_rings); }
-TEST_CASE("Decisions after the search: trees") { compare_all("trees", compare_trees); }
-TEST_CASE("Decisions after the search: NVLS") { compare_all("nvls", compare_nvls); }
-TEST_CASE("Decisions after the search: the cost table") { compare_all("tuning", compare_tuning); }
-TEST_CASE("Decisions after the search: every choice") {
-  compare_all("selection", compare_selection);
+// Built once: every test case reads them.
+const std::vector<CommPlan>& plans() {
+  static const std::vector<CommPlan> all = [] {
+    std::vector<CommPlan> built;
+    for (const DecisionFile& file : decision_files()) built.push_back(plan_of(file, false));
+    return built;
+  }();
+  return all;
+}
+
+void compare_all(const std::string& part, Compare compare) {
+  if (decision_files().empty()) RAILYARD_SKIP("no reference/nccl-decisions");
+  Comparison all("after the search: " + part);
+  for (std::size_t i = 0; i < plans().size(); ++i)
+    compare(decision_files()[i].json, plans()[i], {all, decision_files()[i].name});
+  CHECK(all.all_equal());
+}
+
+TEST_CASE("after the search, NCCL's communicators") { compare_all("comm", compare_comm); }
+TEST_CASE("after the search, NCCL's rings") { compare_all("rings", compare_rings); }
+TEST_CASE("after the search, NCCL's trees") { compare_all("trees", compare_trees); }
+TEST_CASE("after the search, NCCL's NVLS heads and trees") { compare_all("nvls", compare_nvls); }
+TEST_CASE("after the search, NCCL's cost table") { compare_all("tuning", compare_tuning); }
+TEST_CASE("after the search, NCCL's choices") { compare_all("selection", compare_selection); }
+
+TEST_CASE("from the hardware to NCCL's choices") {
+  if (decision_files().empty()) RAILYARD_SKIP("no reference/nccl-decisions");
+  Comparison all("from the hardware: everything");
+  for (const DecisionFile& file : decision_files()) {
+    // Whole racks search for long; that their graphs are equal is graphs_test's affair.
+    constexpr std::int32_t kQuick = 16;
+    if (file.json.at("comm").at("localRanks") > kQuick) continue;
+    const CommPlan plan = plan_of(file, true);
+    for (const Compare compare : {compare_comm, compare_rings, compare_trees, compare_nvls,
+                                  compare_tuning, compare_selection})
+      compare(file.json, plan, {all, file.name});
+  }
+  CHECK(all.all_equal());
 }
 
 }  // namespace

@@ -50,8 +50,9 @@ sim::Bandwidth GraphPort::rate() const {
 }
 
 const GraphPort* GraphNode::port(std::uint32_t number) const {
-  const auto at = std::lower_bound(ports.begin(), ports.end(), number,
-                                   [](const GraphPort& p, std::uint32_t n) { return p.number < n; });
+  const auto at =
+      std::lower_bound(ports.begin(), ports.end(), number,
+                       [](const GraphPort& p, std::uint32_t n) { return p.number < n; });
   return at != ports.end() && at->number == number ? &*at : nullptr;
 }
 
@@ -71,9 +72,8 @@ std::string summary(const FabricGraph& graph) {
   std::set<std::string> hosts;
   for (const GraphNode& node : graph.nodes) {
     for (const GraphPort& port : node.ports)
-      ++ends[port.rate().raw() == 0
-                 ? "unknown rate"
-                 : fmt::format("{}x {}", port.lanes, sim::to_text(port.speed))];
+      ++ends[port.rate().raw() == 0 ? "unknown rate"
+                                    : fmt::format("{}x {}", port.lanes, sim::to_text(port.speed))];
     if (node.kind == GraphNodeKind::adapter && !is_aggregation_node(node))
       hosts.insert(split_description(node).host);
   }
@@ -81,8 +81,8 @@ std::string summary(const FabricGraph& graph) {
   for (const auto& [rate, count] : ends)
     rates += fmt::format("{}{} x {}", rates.empty() ? ": " : ", ", count / 2, rate);
   return fmt::format("{}: {} switches, {} adapters of {} hosts, {} cables{}", graph.source,
-                     graph.count(GraphNodeKind::fabric_switch),
-                     graph.count(GraphNodeKind::adapter), hosts.size(), graph.cables(), rates);
+                     graph.count(GraphNodeKind::fabric_switch), graph.count(GraphNodeKind::adapter),
+                     hosts.size(), graph.cables(), rates);
 }
 
 GraphBuilder::GraphBuilder(std::string name, std::string source) : name_(std::move(name)) {

@@ -143,9 +143,9 @@ class Parser {
       return {};
     }
     if (out_.switches[at->second].entries != current_.entries)
-      return error_at(name_, current_.line,
-                      fmt::format("a second table of switch 0x{:016x}, which differs",
-                                  current_.guid));
+      return error_at(
+          name_, current_.line,
+          fmt::format("a second table of switch 0x{:016x}, which differs", current_.guid));
     return {};
   }
 
@@ -188,10 +188,9 @@ Result<void> parse_forwarding_tables(std::string_view text, const std::string& n
 std::string summary(const ForwardingTables& tables) {
   std::size_t entries = 0;
   for (const SwitchTable& table : tables.switches) entries += table.entries.size();
-  return fmt::format("forwarding tables: {} switches, {} entries{}", tables.switches.size(),
-                     entries,
-                     tables.unreachable > 0 ? fmt::format(", {} unreachable", tables.unreachable)
-                                            : "");
+  return fmt::format(
+      "forwarding tables: {} switches, {} entries{}", tables.switches.size(), entries,
+      tables.unreachable > 0 ? fmt::format(", {} unreachable", tables.unreachable) : "");
 }
 
 }  // namespace railyard::topologies

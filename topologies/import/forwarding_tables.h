@@ -40,7 +40,7 @@ struct SwitchTable {
 struct ForwardingTables {
   std::vector<SwitchTable> switches;                     // in the order they were read
   std::unordered_map<std::uint64_t, std::size_t> index;  // GUID -> place in `switches`
-  std::size_t unreachable = 0;  // entries that were left out
+  std::size_t unreachable = 0;                           // entries that were left out
   std::vector<std::string> notes;
 
   [[nodiscard]] const SwitchTable* find(std::uint64_t guid) const;

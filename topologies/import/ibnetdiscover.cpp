@@ -195,8 +195,9 @@ class Parser {
     const auto peer = take_node_name(rest);
     const auto peer_port = peer ? take_port(rest) : std::nullopt;
     if (!peer_port)
-      return error(fmt::format("port {}: a peer like \"S-0008f105001084fa\"[1] is expected, not '{}'",
-                               port.number, excerpt(trim(rest))));
+      return error(
+          fmt::format("port {}: a peer like \"S-0008f105001084fa\"[1] is expected, not '{}'",
+                      port.number, excerpt(trim(rest))));
     port.peer_port = *peer_port;
     port.peer_key = peer->guid;
     port.line = lines_.number();
@@ -207,8 +208,8 @@ class Parser {
 
   Result<void> add_port(GraphPort& port, const NodeName& peer, const Comment& comment) {
     std::string_view words = comment.description.empty() ? comment.before : comment.after;
-    port.lid = current_kind_ == GraphNodeKind::fabric_switch ? std::uint16_t{0}
-                                                             : lid_in(comment.before);
+    port.lid =
+        current_kind_ == GraphNodeKind::fabric_switch ? std::uint16_t{0} : lid_in(comment.before);
     port.peer_lid = comment.description.empty() ? std::uint16_t{0} : lid_in(comment.after);
     for (std::string_view word = take_word(words); !word.empty(); word = take_word(words))
       if (word.find('x') != std::string_view::npos) read_rate(word, port);
@@ -253,7 +254,8 @@ void read_rate(std::string_view word, GraphPort& port) {
 }
 
 Result<FabricGraph> parse_ibnetdiscover(std::string_view text, const std::string& name) {
-  if (first_line(text, true) < first_line(text, false)) return parse_ibnetdiscover_ports(text, name);
+  if (first_line(text, true) < first_line(text, false))
+    return parse_ibnetdiscover_ports(text, name);
   return Parser(text, name).parse();
 }
 

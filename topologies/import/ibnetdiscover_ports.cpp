@@ -1,7 +1,7 @@
 // `ibnetdiscover -p`:
 //
-//   CA   139  1 0x0002c903004e26b1 4x QDR - SW   142 36 0x0008f10500108c9e ( 'host378 HCA-1' - 'sw' )
-//   SW   142 35 0x0008f10500108c9e 4x ???                                    'sw'
+//   CA   139  1 0x0002c903004e26b1 4x QDR - SW   142 36 0x0008f10500108c9e ( 'host378 HCA-1' - 'sw'
+//   ) SW   142 35 0x0008f10500108c9e 4x ???                                    'sw'
 //
 // type, LID, port, port GUID, width, speed; a switch has one port GUID, every port of an adapter
 // its own, so that a card with two ports is two adapters of one description.
@@ -48,7 +48,8 @@ std::optional<End> take_end(std::string_view& rest) {
 std::pair<std::string, std::string> names_in(std::string_view rest) {
   const std::size_t start = rest.find("( '");
   const std::size_t end = rest.rfind("' )");
-  if (start == std::string_view::npos || end == std::string_view::npos || end < start + 3) return {};
+  if (start == std::string_view::npos || end == std::string_view::npos || end < start + 3)
+    return {};
   const std::string_view both = rest.substr(start + 3, end - start - 3);
   const std::size_t middle = both.find("' - '");
   if (middle == std::string_view::npos) return {};
@@ -83,9 +84,10 @@ class Parser {
     std::string_view rest = line;
     const auto here = take_end(rest);
     if (!here)
-      return error(fmt::format("type, LID, port and GUID are expected, as in `CA 139 1 0x0002...`, "
-                               "not '{}'",
-                               excerpt(line)));
+      return error(
+          fmt::format("type, LID, port and GUID are expected, as in `CA 139 1 0x0002...`, "
+                      "not '{}'",
+                      excerpt(line)));
     GraphPort port;
     port.number = here->port;
     port.lid = here->kind == GraphNodeKind::fabric_switch ? std::uint16_t{0} : here->lid;
@@ -100,7 +102,8 @@ class Parser {
     }
     const auto there = take_end(rest);
     if (!there)
-      return error(fmt::format("the far end is expected behind '-', not '{}'", excerpt(trim(rest))));
+      return error(
+          fmt::format("the far end is expected behind '-', not '{}'", excerpt(trim(rest))));
     port.peer_key = there->guid;
     port.peer_port = there->port;
     port.peer_lid = there->lid;

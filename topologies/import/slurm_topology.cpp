@@ -16,7 +16,7 @@ namespace {
 using sim::equal_ignoring_case;
 using sim::Result;
 
-constexpr std::array<std::string_view, 6> kKeys{"SwitchName", "Nodes",      "Switches",
+constexpr std::array<std::string_view, 6> kKeys{"SwitchName", "Nodes",     "Switches",
                                                 "LinkSpeed",  "BlockName", "BlockSizes"};
 
 struct Statement {
@@ -114,8 +114,7 @@ class Parser {
     graph_.source = block ? "SLURM topology/block" : "SLURM topology/tree";
     for (const Statement& statement : statements_) {
       if (!index_.emplace(statement.name, graph_.nodes.size()).second)
-        return error(statement.line,
-                     fmt::format("'{}' is defined twice", excerpt(statement.name)));
+        return error(statement.line, fmt::format("'{}' is defined twice", excerpt(statement.name)));
       add_node(GraphNodeKind::fabric_switch, statement.name, statement.line);
     }
     std::vector<bool> child(statements_.size());

@@ -44,10 +44,11 @@ CommInputs machine(const MachineSpec& spec) {
   kind.cpu_vendor = spec.vendor;
   kind.nvswitches = 1;
   kind.min_net_bandwidth = 48;
-  if (spec.gpus > 1) kind.peers = {{spec.intra, 370.8, 20.6}};
-  kind.nets = {{1, 48}};
+  kind.all_nvlink = spec.intra < sim::PathType::pix;
+  // 18 NVLinks, two channels each; a 400 Gb/s NIC at 14 GB/s per channel.
+  kind.p2p_channels_per_peer = spec.nodes > 1 ? 4 : 36;
   for (std::int32_t n = 0; n < spec.nodes; ++n) {
-    NodeInputs& node = inputs.nodes.emplace_back();
+    CommNode& node = inputs.nodes.emplace_back();
     for (std::int32_t g = 0; g < spec.gpus; ++g) node.ranks.push_back(n * spec.gpus + g);
   }
   inputs.multicast = spec.nvls.channels > 0;

@@ -81,7 +81,7 @@ TEST_CASE("NCCL cost table: other GPUs on one node") {
   rack.gpus = 72;
   rack.nvls = {32, 20, 40};
   rack.arch = CpuArch::arm;
-  rack.vendor = CpuVendor::unknown;
+  rack.vendor = CpuVendor::undefined;
   const CommPlan nvl72 = plan_of(machine(rack));
   CHECK(row(nvl72, kAr, Algorithm::tree) == "92.0/87.2, 191.5/257.6, 576.4/331.2");
   CHECK(row(nvl72, kAr, Algorithm::ring) == "91.8/143.0, 283.8/324.5, 491.2/365.1");
