@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -143,14 +144,14 @@ class Finder {
 
   // Network devices without PCIe: the only ones, or a container's sockets beside the real ones.
   void add_bare_nics(const Hardware& host) {
-    const bool beside = !found_.nics.empty();
-    std::size_t left_out = 0;
+    std::vector<std::pair<const HardwareNet*, Parent>> bare;
     for (std::uint32_t i = 0; i < host.cpus.size(); ++i)
       for (const HardwareNic& nic : host.cpus[i].nics)
-        for (const HardwareNet& net : nic.nets) {
-          if (beside) ++left_out;
-          if (!beside && net.keep) add_net(net, at_cpu(i));
-        }
+        for (const HardwareNet& net : nic.nets) bare.emplace_back(&net, at_cpu(i));
+    const std::size_t left_out = found_.nics.empty() ? 0 : bare.size();
+    if (left_out > 0) bare.clear();
+    for (const auto& [net, parent] : bare)
+      if (net->keep) add_net(*net, parent);
     if (left_out > 0)
       found_.notes.push_back(
           fmt::format("{} network devices without PCIe left out: there are real NICs", left_out));
@@ -218,6 +219,25 @@ class Finder {
 };
 
 }  // namespace
+
+const NvlinkGeneration& nvlink_generation(std::int32_t compute_capability) {
+  static constexpr std::array<NvlinkGeneration, 6> kGenerations{
+      {{100, 18, 50}, {90, 18, 25}, {86, 4, 14.0625}, {80, 12, 25}, {70, 6, 25}, {60, 4, 20}}};
+  for (const NvlinkGeneration& generation : kGenerations)
+    if (compute_capability >= generation.compute_capability) return generation;
+  return kGenerations.front();
+}
+
+std::vector<std::pair<std::uint64_t, Hardware>> hosts_of(const Hardware& hardware) {
+  std::vector<std::pair<std::uint64_t, Hardware>> hosts;
+  for (const HardwareCpu& cpu : hardware.cpus) {
+    auto host = std::find_if(hosts.begin(), hosts.end(),
+                             [&](const auto& entry) { return entry.first == cpu.host_hash; });
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), {cpu.host_hash, {}});
+    host->second.cpus.push_back(cpu);
+  }
+  return hosts;
+}
 
 PciRole role_of(const HardwarePci& pci) {
   const std::uint32_t base = pci.device_class >> 16;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/hardware.h"
@@ -20,6 +21,19 @@ PciRole role_of(const sim::HardwarePci& pci);
 double gigatransfers_of(const std::string& link_speed);
 // One way; 0 where the file does not say. Width 0 counts as 16, as in NCCL.
 sim::Bandwidth link_rate_of(const sim::HardwarePci& pci);
+
+// What a GPU has at most, and what one link carries one way. Sources: the NVIDIA datasheets of
+// P100, V100, A100, A40, H100 and B200.
+struct NvlinkGeneration {
+  std::int32_t compute_capability;  // and above
+  std::uint32_t most;
+  double gigabytes_per_second;
+};
+// The newest for unknown GPUs.
+const NvlinkGeneration& nvlink_generation(std::int32_t compute_capability);
+
+// The hosts of a fused file, in NCCL's order: as their hashes appear.
+std::vector<std::pair<std::uint64_t, sim::Hardware>> hosts_of(const sim::Hardware& hardware);
 
 struct NvlinkPeer {
   std::uint32_t gpu = 0;

@@ -21,21 +21,6 @@ using sim::HardwareCpu;
 using sim::HardwarePci;
 using sim::Result;
 
-// By compute capability: what a GPU has at most, and what one link carries one way. Sources: the
-// NVIDIA datasheets of P100, V100, A100, A40, H100 and B200.
-struct NvlinkGeneration {
-  std::int32_t compute_capability;  // and above
-  std::uint32_t most;
-  double gigabytes_per_second;
-};
-constexpr std::array<NvlinkGeneration, 6> kNvlinks{
-    {{100, 18, 50}, {90, 18, 25}, {86, 4, 14.0625}, {80, 12, 25}, {70, 6, 25}, {60, 4, 20}}};
-const NvlinkGeneration& nvlink_generation(std::int32_t compute_capability) {
-  for (const NvlinkGeneration& generation : kNvlinks)
-    if (compute_capability >= generation.compute_capability) return generation;
-  return kNvlinks.front();
-}
-
 std::string host_text(std::uint64_t hash) { return fmt::format("{:#x}", hash); }
 
 class Importer {
@@ -60,15 +45,13 @@ class Importer {
 
  private:
   void assume(std::string text) { out_.assumptions.push_back(std::move(text)); }
+  void borrow(std::string what, std::string text) {
+    out_.borrowed.push_back(std::move(what));
+    assume(std::move(text));
+  }
 
   Result<void> select_host() {
-    std::vector<std::pair<std::uint64_t, Hardware>> hosts;
-    for (const HardwareCpu& cpu : hardware_.cpus) {
-      auto host = std::find_if(hosts.begin(), hosts.end(),
-                               [&](const auto& entry) { return entry.first == cpu.host_hash; });
-      if (host == hosts.end()) host = hosts.insert(hosts.end(), {cpu.host_hash, {}});
-      host->second.cpus.push_back(cpu);
-    }
+    const auto hosts = hosts_of(hardware_);
     if (hosts.empty()) return sim::bad_input("no CPU, so no machine");
     host_ = hosts.front().second.cpus;
     out_.hosts = static_cast<std::uint32_t>(hosts.size());
@@ -123,7 +106,8 @@ class Importer {
     machine.nodes_per_nvlink_domain = 1;
     const std::int32_t capability = found_.compute_capability;
     if (capability == 0)
-      assume(fmt::format("the file does not name its GPUs; taken as {}'s{}", like_.name,
+      borrow("GPU model",
+             fmt::format("the file does not name its GPUs; taken as {}'s{}", like_.name,
                          options_.like.empty() ? ", a guess by PCIe speed" : ""));
     else
       machine.compute_capability = capability;
@@ -144,12 +128,14 @@ class Importer {
       machine.numa.push_back({cpu.numa_id, cpu_list(cpu.affinity)});
     const HardwareCpu& first = host_.front();
     if (first.arch.empty() || (first.vendor.empty() && first.arch != "arm64")) {
-      assume(fmt::format("processor not named; taken as {}'s: {}", like_.name, like_.cpu.source));
+      borrow("processor",
+             fmt::format("processor not named; taken as {}'s: {}", like_.name, like_.cpu.source));
     } else {
       machine.cpu = {first.arch, first.vendor, first.family, first.model, "the topology file"};
     }
     if (machine.numa.size() > 1)
-      assume(fmt::format("{} between NUMA nodes, as on {} (NCCL's files do not say)",
+      borrow("bandwidth between NUMA nodes",
+             fmt::format("{} between NUMA nodes, as on {} (NCCL's files do not say)",
                          sim::to_text(machine.smp.value), like_.name));
   }
 
@@ -182,7 +168,8 @@ class Importer {
     for (const auto* list : {&gpus, &others})
       for (const Parent* parent : *list) unknown += parent->rate.raw() == 0 ? 1 : 0;
     if (unknown > 0)
-      assume(fmt::format("{} PCIe links without a speed; taken as the others, or {} as on {}",
+      borrow("PCIe speeds",
+             fmt::format("{} PCIe links without a speed; taken as the others, or {} as on {}",
                          unknown, sim::to_text(like_.pcie.value), like_.name));
     settle(gpus, machine.gpu_host);
     settle(others, machine.pcie);
@@ -198,8 +185,8 @@ class Importer {
       rates.push_back(nic.rate.raw() > 0 ? nic.rate : like_.nic.value);
     }
     if (unknown > 0)
-      assume(fmt::format("{} NICs without a speed; taken as {}, as on {}", unknown,
-                         sim::to_text(like_.nic.value), like_.name));
+      borrow("NIC speeds", fmt::format("{} NICs without a speed; taken as {}, as on {}", unknown,
+                                       sim::to_text(like_.nic.value), like_.name));
     if (rates.empty()) return;
     machine.nic = {*std::max_element(rates.begin(), rates.end()), "the topology file"};
     const bool equal = std::count(rates.begin(), rates.end(), machine.nic.value) ==
@@ -236,10 +223,10 @@ class Importer {
       machine.nvswitch = like_.nvswitch;
       machine.pairs = like_.pairs;
       machine.nvlinks_per_gpu = like_.nvlinks_per_gpu;
-      assume(fmt::format("NVLinks are not in the file; {} a GPU, wired as on {}",
-                         machine.nvlinks_per_gpu, like_.name));
+      borrow("NVLinks", fmt::format("NVLinks are not in the file; {} a GPU, wired as on {}",
+                                    machine.nvlinks_per_gpu, like_.name));
     } else {
-      assume("NVLinks are not in the file; none assumed");
+      borrow("NVLinks", "NVLinks are not in the file; none assumed");
     }
   }
 
@@ -286,7 +273,8 @@ class Importer {
       }
     if (!used.empty()) machine.nvlinks_per_gpu = *std::max_element(used.begin(), used.end());
     if (found_.self_links > 0)
-      assume(
+      borrow(
+          "where NVLinks lead",
           fmt::format("{} NVLinks from a GPU to itself left out; which GPU is at their other end "
                       "the file does not say",
                       found_.self_links));

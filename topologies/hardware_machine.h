@@ -35,6 +35,7 @@ struct ImportedMachine {
   std::string like;                      // the catalogue machine that supplied the rest
   std::uint32_t hosts = 1;               // in the file; > 1: an NVLink domain
   std::vector<std::string> assumptions;  // one line each
+  std::vector<std::string> borrowed;     // what the file could not say, in a word or two each
 };
 
 struct ImportOptions {
