@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "scenarios/text_fence.h"
 
@@ -63,6 +64,13 @@ Error Place::error(std::string_view message) const {
 
 Place Place::item(std::size_t index) const {
   return {&node->items[index], fmt::format("{}[{}]", path, index)};
+}
+
+std::string beside(const Place& place, const std::string& path) {
+  namespace fs = std::filesystem;
+  const Mark& mark = place.node->mark;
+  const bool in_file = mark.source && mark.line > 0;
+  return ((in_file ? fs::path(*mark.source).parent_path() : fs::path()) / path).string();
 }
 
 Error at(const Place& place, const Error& error) {

@@ -37,6 +37,9 @@ struct Place {
   [[nodiscard]] Place item(std::size_t index) const;  // of a list
 };
 
+// A path that was written at `place`, relative to the file it stands in.
+std::string beside(const Place& place, const std::string& path);
+
 // Errors of other folders get the place where the user wrote the value.
 Error at(const Place& place, const Error& error);
 

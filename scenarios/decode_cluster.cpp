@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "scenarios/machine_yaml.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_fence.h"
+#include "topologies/import/importer.h"
 #include "topologies/machine.h"
 
 namespace railyard::scenarios {
@@ -38,7 +40,7 @@ void read_changes(MapReader& reader, std::vector<topologies::LinkChange>& out) {
 
 // The machine exists, the overrides fit it, and the cluster is not absurdly large.
 Result<void> check_cluster(const Place& place, const topologies::ClusterSpec& spec) {
-  auto machine = topologies::find_machine(spec.machine);
+  auto machine = topologies::cluster_machine(spec);
   if (!machine.ok()) {
     const Node* node = place.node->find("machine");
     return at(node != nullptr ? Place{node, place.path + ".machine"} : place, machine.error());
@@ -118,13 +120,67 @@ Result<void> decode(const Place& place, topologies::FabricSpec& out) {
   return reader.finish();
 }
 
-Result<void> decode(const Place& place, topologies::ClusterSpec& out) {
+namespace {
+
+// A name of the catalogue or a mapping.
+Result<void> decode_machine(const Place& place, topologies::ClusterSpec& out) {
+  if (place.node->kind != Node::Kind::map) return decode(place, out.machine);
+  topologies::MachineSpec machine;
+  RAILYARD_TRY(decode(place, machine));
+  out.machine = machine.name;
+  out.custom = std::move(machine);
+  return {};
+}
+
+// The node that a file describes (`topology_file`); the catalogue's `machine`, if named, supplies
+// what the file does not say.
+Result<void> import_machine(const Place& place, bool likened, ClusterInput& out) {
+  std::string name;
+  RAILYARD_TRY(decode(place, name));
+  const std::string path = beside(place, name);
+  auto text = read_text_file(path);
+  if (!text.ok()) return at(place, text.error());
+  topologies::ImportOptions options;
+  options.name = "imported";
+  if (likened) options.like = out.spec.machine;
+  auto file = topologies::import_text(text.value(), path, options);
+  if (!file.ok()) return at(place, sim::bad_input(file.error().text()));
+  if (!file.value().machine)
+    return place.error(file.value().no_machine.empty() ? "the file describes no machine"
+                                                       : file.value().no_machine);
+  topologies::ImportedMachine imported = std::move(*file.value().machine);
+  if (imported.hosts > 1 && !out.spec.overrides.nodes_per_nvlink_domain)
+    out.spec.overrides.nodes_per_nvlink_domain = imported.hosts;
+  out.spec.machine = imported.machine.name;
+  out.spec.custom = std::move(imported.machine);
+  out.files.push_back({path, fnv1a(text.value()), text.value().size()});
+  return {};
+}
+
+// Without reading files, a catalogue machine stands for the one in the file.
+void read_machine(MapReader& reader, bool read_files, ClusterInput& out) {
+  const auto file = reader.find("topology_file");
+  const auto machine = file ? reader.find("machine") : reader.find_required("machine");
+  if (machine) {
+    reader.take(decode_machine(*machine, out.spec));
+    if (file && out.spec.custom) {
+      reader.take(machine->error("beside topology_file, a name of the catalogue is expected"));
+      return;
+    }
+  }
+  if (file && read_files) reader.take(import_machine(*file, machine.has_value(), out));
+}
+
+}  // namespace
+
+Result<void> decode_cluster(const Place& place, bool read_files, ClusterInput& input) {
+  topologies::ClusterSpec& out = input.spec;
   MapReader reader(place);
   const auto count = [&](std::string_view key, std::optional<std::uint32_t>& target) {
     std::uint32_t value = 0;
     if (reader.optional(key, value, 1, kMaxCount)) target = value;
   };
-  reader.required("machine", out.machine);
+  read_machine(reader, read_files, input);
   reader.required("nodes", out.nodes, 1, kMaxCount);
   count("gpus_per_node", out.overrides.gpus_per_node);
   count("nics_per_node", out.overrides.nics_per_node);
@@ -133,6 +189,7 @@ Result<void> decode(const Place& place, topologies::ClusterSpec& out) {
   reader.optional("fabric", out.fabric);
   read_changes(reader, out.changes);
   RAILYARD_TRY(reader.finish());
+  if (reader.has("topology_file") && !read_files) return {};
   return check_cluster(place, out);
 }
 

@@ -269,9 +269,7 @@ std::vector<std::string> shipped_profiles() {
 
 Result<std::string> find_profile(const Place& place, const std::string& name) {
   if (name.find('/') != std::string::npos || name.ends_with(".yaml")) {
-    const Mark& mark = place.node->mark;
-    const bool in_file = mark.source && mark.line > 0;
-    return ((in_file ? fs::path(*mark.source).parent_path() : fs::path()) / name).string();
+    return beside(place, name);
   }
   const std::vector<std::string> shipped = shipped_profiles();
   if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) {

@@ -57,7 +57,7 @@ Result<void> read_parameters(MapReader& reader, bool read_files, Scenario& out) 
   if (named) {
     RAILYARD_TRY(decode(*named, out.profile));
   } else {
-    const auto machine = topologies::find_machine(out.cluster.machine);
+    const auto machine = topologies::cluster_machine(out.cluster);
     if (!machine.ok()) return at(reader.place(), machine.error());
     out.profile = machine.value().profile;
   }
@@ -81,8 +81,16 @@ void read_identity(MapReader& reader, const std::string& file, Scenario& out) {
   reader.optional("seed", out.seed);
 }
 
-void read_blocks(MapReader& reader, Scenario& out) {
-  reader.required("cluster", out.cluster);
+void read_cluster(MapReader& reader, bool read_files, Scenario& out) {
+  ClusterInput input;
+  const auto cluster = reader.find_required("cluster");
+  if (!cluster || !reader.take(decode_cluster(*cluster, read_files, input))) return;
+  out.cluster = std::move(input.spec);
+  out.inputs.insert(out.inputs.end(), input.files.begin(), input.files.end());
+}
+
+void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
+  read_cluster(reader, read_files, out);
   if (const auto ranks = reader.find("ranks"))
     reader.take(decode_ranks(*ranks, out.ranks, out.groups));
   if (const auto nccl = reader.find("nccl")) reader.take(decode_nccl(*nccl, out.nccl));
@@ -113,14 +121,14 @@ Result<Scenario> decode_scenario(std::shared_ptr<const Document> document, bool 
   std::int64_t version = 0;
   reader.required("railyard", version, kSchemaVersion, kSchemaVersion);
   read_identity(reader, document->name, out);
-  read_blocks(reader, out);
+  out.inputs = document->files;
+  read_blocks(reader, read_files, out);
   // Keys of the last block must be known to the reader before it names unknown ones.
   reader.find("profile");
   reader.find("parameters");
   RAILYARD_TRY(reader.finish());
   RAILYARD_TRY(check_workload(reader.place(), out));
   RAILYARD_TRY(check_groups(reader.place(), out));
-  out.inputs = document->files;
   RAILYARD_TRY(read_parameters(reader, read_files, out));
   out.document = std::move(document);
   out.read_files = read_files;
@@ -136,6 +144,19 @@ Result<Scenario> scenario_from_text(std::string_view text, const std::string& na
   return finish(document_from_text(text, name, {.includes = options.read_files}), options);
 }
 
+namespace {
+
+// The topology file must still be found when the text is saved elsewhere.
+void make_absolute(Node& root, bool read_files) {
+  Node* cluster = root.find("cluster");
+  Node* file = cluster != nullptr ? cluster->find("topology_file") : nullptr;
+  if (file == nullptr || !read_files) return;
+  std::error_code failed;
+  file->scalar = fs::absolute(beside({file, ""}, file->scalar), failed).string();
+}
+
+}  // namespace
+
 std::string resolved_yaml(const Scenario& scenario) {
   Node root = scenario.document->root;
   Node profile;
@@ -149,6 +170,7 @@ std::string resolved_yaml(const Scenario& scenario) {
     std::error_code failed;
     if (is_path && path.ok()) profile.scalar = fs::absolute(path.value(), failed).string();
   }
+  make_absolute(root, scenario.read_files);
   const auto set = set_value(root, "profile", std::move(profile), {});
   RAILYARD_CHECK(set.ok(), "a scenario's root is a map");
   return to_yaml(root);

@@ -8,7 +8,11 @@
 namespace railyard::scenarios {
 
 // decode_cluster.cpp
-Result<void> decode(const Place& place, topologies::ClusterSpec& out);
+struct ClusterInput {
+  topologies::ClusterSpec spec;
+  std::vector<SourceFile> files;  // that the block named
+};
+Result<void> decode_cluster(const Place& place, bool read_files, ClusterInput& out);
 Result<void> decode(const Place& place, topologies::FabricSpec& out);
 Result<void> decode_ranks(const Place& place, topologies::PlacementSpec& out,
                           std::vector<NamedGroup>& groups);

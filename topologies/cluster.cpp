@@ -21,8 +21,7 @@ using sim::Result;
 sim::DeviceId device_id(std::uint64_t index) { return DeviceId(static_cast<std::size_t>(index)); }
 
 Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
-  RAILYARD_ASSIGN(MachineSpec machine,
-                  spec.custom ? Result<MachineSpec>(*spec.custom) : find_machine(spec.machine));
+  RAILYARD_ASSIGN(MachineSpec machine, cluster_machine(spec));
   RAILYARD_TRY(check_machine(machine));
   RAILYARD_ASSIGN(machine, apply_overrides(std::move(machine), spec.overrides));
   const std::uint32_t rails = spec.fabric.rails;
@@ -198,6 +197,11 @@ SlotMap remove_disabled(sim::Topology& topology, const std::vector<bool>& enable
 }
 
 }  // namespace
+
+Result<MachineSpec> cluster_machine(const ClusterSpec& spec) {
+  if (spec.custom) return *spec.custom;
+  return find_machine(spec.machine);
+}
 
 Result<sim::Topology> build(const ClusterSpec& spec) {
   RAILYARD_ASSIGN(const MachineSpec machine, resolve_machine(spec));

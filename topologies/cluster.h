@@ -47,6 +47,9 @@ struct ClusterSpec {
   std::vector<LinkChange> changes;  // applied in order
 };
 
+// The machine of the nodes, before the overrides.
+sim::Result<MachineSpec> cluster_machine(const ClusterSpec& spec);
+
 sim::Result<sim::Topology> build(const ClusterSpec& spec);
 
 }  // namespace railyard::topologies

@@ -70,6 +70,9 @@ std::uint32_t nvlinks_of(const HardwarePci& pci) {
 constexpr std::array<std::uint32_t, 12> kSxmGpus{0x1db1, 0x1db5, 0x1db8, 0x20b0, 0x20b2, 0x20bd,
                                                  0x2324, 0x2329, 0x2330, 0x2335, 0x2901, 0x2941};
 
+// Not a host bridge that stands for several NICs, as virtual machines show them.
+bool is_nic_class(const HardwarePci& pci) { return pci.device_class >> 16 == 0x02; }
+
 // As NCCL compares it: only some spellings are known.
 bool nccl_knows(std::string_view speed) {
   static constexpr std::array<std::string_view, 11> kSpellings{
@@ -171,7 +174,7 @@ class Checker {
       if (limit > 0 && links > limit)
         find(gpu_name(pci), fmt::format("{} NVLinks; its generation has {}", links, limit));
       if (links < most) find(gpu_name(pci), fmt::format("{} NVLinks, others have {}", links, most));
-      if (most == 0 && sxm && pci.vendor == 0x10de)
+      if (most == 0 && sxm && pci.vendor == 0x10de && pci.gpu->sm % 10 == 0)
         find(gpu_name(pci), "no NVLinks on a GPU made for them; is the fabric manager running?");
     }
   }
@@ -218,7 +221,8 @@ class Checker {
       for (const HardwareNet* net : nets_of(nic.pci())) {
         std::int32_t best = net->speed;
         for (const Place& other : nics_)
-          if (other.pci().device == nic.pci().device && other.pci().device != 0)
+          if (other.pci().device == nic.pci().device && is_nic_class(nic.pci()) &&
+              other.pci().device != 0)
             for (const HardwareNet* port : nets_of(other.pci())) best = std::max(best, port->speed);
         if (net->speed < best)
           find(fmt::format("NIC {} ({})", printable(net->name), printable(nic.pci().bus_id)),

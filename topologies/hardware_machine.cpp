@@ -32,7 +32,7 @@ class Importer {
     RAILYARD_TRY(select_host());
     const Hardware host{host_};
     RAILYARD_ASSIGN(found_, find_devices(host));
-    out_.assumptions = found_.notes;
+    for (const std::string& note : found_.notes) assume(note);
     RAILYARD_TRY(choose_like());
     fill_host();
     fill_devices();

@@ -20,6 +20,7 @@
 #include "tools/cli/help_topics.h"
 #include "tools/cli/run_command.h"
 #include "tools/cli/topo_command.h"
+#include "tools/cli/topo_import.h"
 
 namespace railyard::cli {
 namespace {
@@ -28,6 +29,8 @@ struct Arguments {
   RunArguments run;
   ExploreArguments explore;
   TopologyArguments topology;
+  ImportArguments import;
+  std::vector<std::string> check;
   std::string help_on;
 };
 
@@ -118,9 +121,34 @@ void add_explore(CLI::App& app, ExploreArguments& out) {
   explore.footer("Example: railyard explore explore-bucket-size");
 }
 
-void add_topology(CLI::App& app, TopologyArguments& out) {
-  CLI::App& topo = *app.add_subcommand("topo", "Look at a machine or a cluster");
-  topo.require_subcommand(1);
+void add_import(CLI::App& topo, ImportArguments& out, std::vector<std::string>& check) {
+  CLI::App& import = *topo.add_subcommand("import", "Read machines from other tools' files");
+  import
+      .add_option("FILE", out.files,
+                  "NCCL topology XML (NCCL_TOPO_DUMP_FILE) or graph XML (NCCL_GRAPH_DUMP_FILE)")
+      ->required()
+      ->type_name("FILE...");
+  import
+      .add_option("-o,--output", out.output,
+                  "Write the machine as a `cluster:` block that a scenario can include")
+      ->type_name("CLUSTER.yaml");
+  import
+      .add_option("--like", out.like,
+                  "Machine of the catalogue that supplies what a file does not say (default: the "
+                  "nearest)")
+      ->type_name("MACHINE");
+  import.add_flag("--json", out.json, "Print what was found as JSON");
+  import.footer("Example: railyard topo import topo.xml -o my-node.yaml");
+  CLI::App& checking = *topo.add_subcommand("check", "Look for faults in topology files");
+  checking
+      .add_option("FILE", check,
+                  "NCCL topology XML: links trained low, failed NVLinks, missing rails")
+      ->required()
+      ->type_name("FILE...");
+  checking.footer("Example: railyard topo check topo.xml");
+}
+
+void add_topology(CLI::App& topo, TopologyArguments& out) {
   CLI::App& show = *topo.add_subcommand("show", "Print a topology");
   show.add_option("WHAT", out.what,
                   "A scenario (file or name) or a machine (railyard help machines)")
@@ -161,8 +189,11 @@ int help_command(CLI::App& app, const std::string& on) {
   if (on.empty() || on == "help") {
     text = app.help();
   } else if (command != nullptr) {
-    text = on == "topo" ? command->get_subcommand("show")->help("railyard topo")
-                        : command->help("railyard");
+    text = command->help("railyard");
+    // The subcommands of topo are what there is to know about it.
+    for (const CLI::App* each :
+         command->get_subcommands([](const CLI::App* /*any*/) { return true; }))
+      text += "\n" + each->help("railyard topo");
   } else {
     const sim::Result<std::string> topic = help_topic(on);
     if (!topic.ok()) {
@@ -182,7 +213,10 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.formatter(std::make_shared<HelpFormatter>());
   add_run(app, arguments.run);
   add_explore(app, arguments.explore);
-  add_topology(app, arguments.topology);
+  CLI::App& topo = *app.add_subcommand("topo", "Look at machines and clusters; import, check");
+  topo.require_subcommand(1);
+  add_topology(topo, arguments.topology);
+  add_import(topo, arguments.import, arguments.check);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -215,7 +249,11 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
 int dispatch(CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("run")) return run_command(arguments.run);
   if (app.got_subcommand("explore")) return explore_command(arguments.explore);
-  if (app.got_subcommand("topo")) return topology_command(arguments.topology);
+  if (const CLI::App* topo = app.get_subcommand("topo"); topo->parsed()) {
+    if (topo->got_subcommand("import")) return import_command(arguments.import);
+    if (topo->got_subcommand("check")) return check_command(arguments.check);
+    return topology_command(arguments.topology);
+  }
   return help_command(app, arguments.help_on);
 }
 

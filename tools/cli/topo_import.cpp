@@ -1,0 +1,199 @@
+#include "tools/cli/topo_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/machine_yaml.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/json_parts.h"
+#include "topologies/hardware_check.h"
+#include "topologies/import/importer.h"
+#include "topologies/import/text_file.h"
+
+namespace railyard::cli {
+namespace {
+
+using sim::Result;
+using topologies::ImportedFile;
+using topologies::Importer;
+
+struct Read {
+  std::string path;
+  const Importer* importer = nullptr;
+  ImportedFile file;
+};
+
+// A name that a scenario accepts, from the file's.
+std::string machine_name(const std::string& path) {
+  std::string name = std::filesystem::path(path).stem().string();
+  constexpr std::size_t kLongest = 60;
+  name = name.substr(0, kLongest);
+  for (char& c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '_' || c == '.';
+    if (!plain) c = '-';
+  }
+  if (name.empty() || topologies::find_machine(name).ok()) name = "imported-" + name;
+  return name;
+}
+
+Result<Read> read_file(const std::string& path, const std::string& like) {
+  Read read{.path = path};
+  RAILYARD_ASSIGN(const std::string text, topologies::read_text_file(path));
+  read.importer = topologies::detect_importer(text);
+  const topologies::ImportOptions options{.name = machine_name(path), .like = like};
+  RAILYARD_ASSIGN(read.file, topologies::import_text(text, path, options));
+  return read;
+}
+
+std::string line_of(const Read& read) {
+  std::string line = fmt::format("{}: {}: {}", read.path, read.importer->what, read.file.summary);
+  if (read.file.machine) {
+    const auto& machine = *read.file.machine;
+    std::vector<std::string> borrowed = machine.borrowed;
+    std::sort(borrowed.begin(), borrowed.end());
+    borrowed.erase(std::unique(borrowed.begin(), borrowed.end()), borrowed.end());
+    if (!borrowed.empty())
+      line += fmt::format("; not in the file, taken from {}: {}", machine.like,
+                          fmt::join(borrowed, ", "));
+  } else if (!read.file.no_machine.empty()) {
+    line += fmt::format("; no machine can be made of it: {}", read.file.no_machine);
+  }
+  if (!read.file.notes.empty())
+    line +=
+        fmt::format("; {} note{}", read.file.notes.size(), read.file.notes.size() == 1 ? "" : "s");
+  return line + "\n";
+}
+
+Json json_of(const Read& read) {
+  Json out;
+  out["file"] = read.path;
+  out["kind"] = read.importer->name;
+  out["summary"] = read.file.summary;
+  out["notes"] = read.file.notes;
+  if (!read.file.machine) {
+    out["machine"] = nullptr;
+    out["no_machine"] = read.file.no_machine;
+    return out;
+  }
+  const topologies::ImportedMachine& imported = *read.file.machine;
+  const topologies::MachineSpec& machine = imported.machine;
+  Json& json = out["machine"];
+  json["name"] = machine.name;
+  json["like"] = imported.like;
+  json["profile"] = machine.profile;
+  json["hosts"] = imported.hosts;
+  json["compute_capability"] = machine.compute_capability;
+  json["gpus"] = machine.gpus.size();
+  json["nics"] = machine.nics.size();
+  json["pcie_switches"] = machine.switches.size();
+  json["numa_nodes"] = machine.numa.size();
+  json["nvlinks_per_gpu"] = machine.nvlinks_per_gpu;
+  json["nvswitch"] = machine.nvswitch;
+  json["nvlink_pairs"] = machine.pairs.size();
+  json["assumptions"] = imported.assumptions;
+  return out;
+}
+
+// Complete or not at all: written beside the target, then renamed.
+Result<void> write_text(const std::string& path, const std::string& text) {
+  const std::string draft = path + ".part";
+  std::error_code failed;
+  {
+    std::ofstream file(draft, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) {
+      std::filesystem::remove(draft, failed);
+      return sim::Error{sim::ErrorCode::io, "cannot be written", path};
+    }
+  }
+  std::filesystem::rename(draft, path, failed);
+  if (!failed) return {};
+  const std::string why = failed.message();
+  std::filesystem::remove(draft, failed);
+  return sim::Error{sim::ErrorCode::io, "cannot be written: " + why, path};
+}
+
+Result<void> write_cluster(const std::vector<Read>& files, const std::string& output) {
+  const Read* found = nullptr;
+  for (const Read& read : files) {
+    if (!read.file.machine) continue;
+    if (found != nullptr)
+      return sim::bad_input(fmt::format("-o writes one machine, but {} and {} both have one",
+                                        found->path, read.path));
+    found = &read;
+  }
+  if (found == nullptr)
+    return sim::bad_input("-o has nothing to write: no file gives a machine", output);
+  return write_text(output, scenarios::cluster_yaml(*found->file.machine, found->path));
+}
+
+int report(const ImportReport& report) {
+  std::fwrite(report.text.data(), 1, report.text.size(), stdout);
+  for (const std::string& complaint : report.complaints) complain(complaint);
+  return finish_output(report.complaints.empty() ? kDone : kBadInput);
+}
+
+}  // namespace
+
+Result<ImportReport> import_report(const ImportArguments& arguments) {
+  if (!arguments.like.empty()) RAILYARD_TRY(topologies::find_machine(arguments.like));
+  ImportReport report;
+  std::vector<Read> files;
+  Json list = Json::array();
+  for (const std::string& path : arguments.files) {
+    auto read = read_file(path, arguments.like);
+    if (!read.ok()) {
+      report.complaints.push_back(read.error().text());
+      continue;
+    }
+    files.push_back(std::move(read).value());
+    if (arguments.json) {
+      list.push_back(json_of(files.back()));
+    } else {
+      report.text += line_of(files.back());
+    }
+  }
+  if (arguments.json) report.text = dump(list);
+  if (!arguments.output.empty() && report.complaints.empty())
+    RAILYARD_TRY(write_cluster(files, arguments.output));
+  return report;
+}
+
+ImportReport check_report(const std::vector<std::string>& files) {
+  ImportReport report;
+  for (const std::string& path : files) {
+    const auto read = read_file(path, "");
+    if (!read.ok()) {
+      report.complaints.push_back(read.error().text());
+      continue;
+    }
+    const ImportedFile& file = read.value().file;
+    if (!file.hardware) {
+      report.complaints.push_back(fmt::format("{}: {} describes no machine that could be checked",
+                                              path, read.value().importer->what));
+      continue;
+    }
+    for (const std::string& note : file.notes) report.text += note + "\n";
+    const auto findings = topologies::check_hardware(*file.hardware);
+    for (const topologies::Finding& finding : findings)
+      report.text += fmt::format("{}: {}: {}\n", path, finding.where, finding.what);
+    if (findings.empty()) report.text += fmt::format("{}: nothing found\n", path);
+  }
+  return report;
+}
+
+int import_command(const ImportArguments& arguments) {
+  const auto result = import_report(arguments);
+  if (!result.ok()) return fail(result.error());
+  return report(result.value());
+}
+
+int check_command(const std::vector<std::string>& files) { return report(check_report(files)); }
+
+}  // namespace railyard::cli

@@ -1,0 +1,136 @@
+#include "topologies/import/importer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+
+#include "topologies/hardware_devices.h"
+#include "topologies/import/graph_xml.h"
+#include "topologies/import/nccl_xml.h"
+#include "topologies/import/text_file.h"
+#include "topologies/import/xml_tree.h"
+
+namespace railyard::topologies {
+namespace {
+
+using sim::Hardware;
+using sim::Result;
+
+std::string plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// What there is, also where no machine can be made of it.
+struct Counts {
+  std::size_t gpus = 0;
+  std::size_t nics = 0;
+  std::size_t nets = 0;
+  std::size_t bridges = 0;
+  std::size_t unknown = 0;
+  std::map<std::uint32_t, std::size_t> nvlinks;  // links of a GPU -> GPUs
+};
+
+void count(const sim::HardwarePci& pci, Counts& out) {
+  const PciRole role = role_of(pci);
+  out.gpus += role == PciRole::gpu || role == PciRole::amd_gpu ? 1 : 0;
+  out.nics += role == PciRole::nic ? 1 : 0;
+  out.bridges += role == PciRole::bridge ? 1 : 0;
+  out.unknown += role == PciRole::unknown ? 1 : 0;
+  for (const sim::HardwareNic& nic : pci.nics) out.nets += nic.nets.size();
+  if (pci.gpu) {
+    std::uint32_t links = 0;
+    for (const sim::HardwareNvlink& link : pci.gpu->nvlinks) links += link.count;
+    if (links > 0) ++out.nvlinks[links];
+  }
+  for (const sim::HardwarePci& child : pci.children) count(child, out);
+}
+
+std::string hardware_summary(const Hardware& hardware) {
+  Counts counts;
+  std::size_t bare = 0;
+  for (const sim::HardwareCpu& cpu : hardware.cpus) {
+    for (const sim::HardwarePci& pci : cpu.pci) count(pci, counts);
+    for (const sim::HardwareNic& nic : cpu.nics) bare += nic.nets.size();
+  }
+  const std::size_t hosts = hosts_of(hardware).size();
+  std::string text = hosts > 1 ? plural(hosts, "host") + ", " : "";
+  text += fmt::format(
+      "{}, {} with {}, {}, {}", plural(counts.gpus, "GPU"), plural(counts.nics, "NIC"),
+      plural(counts.nets, "port"),
+      counts.bridges == 1 ? "1 PCIe switch" : fmt::format("{} PCIe switches", counts.bridges),
+      plural(hardware.cpus.size(), "NUMA node"));
+  if (bare > 0) text += fmt::format(", {} without PCIe", plural(bare, "network device"));
+  if (counts.unknown > 0)
+    text += fmt::format(", {} without a class", plural(counts.unknown, "PCI device"));
+  for (const auto& [links, gpus] : counts.nvlinks)
+    text += fmt::format(", {} with {}", plural(gpus, "GPU"), plural(links, "NVLink"));
+  return text;
+}
+
+Result<ImportedFile> import_nccl_xml(std::string_view text, const std::string& name,
+                                     const ImportOptions& options) {
+  ImportNotes notes;
+  ImportedFile file;
+  RAILYARD_ASSIGN(file.hardware, parse_nccl_xml(text, name, &notes));
+  file.notes = notes.lines();
+  file.summary = hardware_summary(*file.hardware);
+  auto machine = machine_of(*file.hardware, options);
+  if (machine.ok()) {
+    file.machine = std::move(machine).value();
+  } else {
+    file.no_machine = machine.error().text();
+  }
+  return file;
+}
+
+Result<ImportedFile> import_graph_xml(std::string_view text, const std::string& name,
+                                      const ImportOptions& /*options*/) {
+  ImportNotes notes;
+  ImportedFile file;
+  RAILYARD_ASSIGN(const GraphFile graphs, parse_graph_xml(text, name, {.notes = &notes}));
+  file.notes = notes.lines();
+  for (const sim::ChannelGraph& graph : graphs.graphs) {
+    if (!file.summary.empty()) file.summary += "; ";
+    const std::size_t gpus = graph.channels.empty() ? 0 : graph.channels.front().gpus.size();
+    file.summary +=
+        fmt::format("{}: {} of {}, {}/{} GB/s, {}/{}", sim::to_text(graph.kind),
+                    plural(graph.channels.size(), "channel"), plural(gpus, "GPU"), graph.bw_intra,
+                    graph.bw_inter, sim::to_text(graph.type_intra), sim::to_text(graph.type_inter));
+  }
+  return file;
+}
+
+constexpr std::array<Importer, 2> kImporters{
+    {{"nccl-xml", "NCCL topology XML", looks_like_nccl_xml, import_nccl_xml},
+     {"nccl-graph", "NCCL graph XML", looks_like_graph_xml, import_graph_xml}}};
+
+}  // namespace
+
+std::span<const Importer> importers() { return kImporters; }
+
+const Importer* detect_importer(std::string_view text) {
+  for (const Importer& importer : kImporters)
+    if (importer.looks_like(text)) return &importer;
+  return nullptr;
+}
+
+Result<ImportedFile> import_file(const std::string& path, const ImportOptions& options) {
+  RAILYARD_ASSIGN(const std::string text, read_text_file(path));
+  return import_text(text, path, options);
+}
+
+Result<ImportedFile> import_text(std::string_view text, const std::string& name,
+                                 const ImportOptions& options) {
+  if (const Importer* importer = detect_importer(text))
+    return importer->import(text, name, options);
+  std::string kinds;
+  for (const Importer& importer : kImporters)
+    kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", importer.what);
+  const std::string_view root = root_element(text);
+  return sim::bad_input(fmt::format("not a kind of file that is known{}; known: {}",
+                                    root.empty() ? "" : ": " + describe_root(root), kinds),
+                        name);
+}
+
+}  // namespace railyard::topologies
