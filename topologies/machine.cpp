@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sim/text.h"
 #include "topologies/machine_catalogue.h"
@@ -147,7 +148,7 @@ sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes) {
                                                            {64, 64.0 / 8 * 236 / 256}}};
   for (const Generation& generation : kGenerations)
     if (generation.gigatransfers == gigatransfers)
-      return sim::gigabytes_per_second(generation.gigabytes * lanes);
+      return sim::gigabytes_per_second(std::round(generation.gigabytes * lanes * 1000) / 1000);
   return {};
 }
 

@@ -131,8 +131,8 @@ sim::Result<MachineSpec> find_machine(std::string_view name);
 // The machine with the overrides applied, or why they do not fit it.
 sim::Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides);
 
-// PCIe one way, after the line code: 16 lanes of 32 GT/s are 63.015 GB/s. Zero for a speed that no
-// generation has.
+// PCIe one way, after the line code, to the MB/s: 16 lanes of 32 GT/s are 63.015 GB/s. Zero for a
+// speed that no generation has.
 sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes);
 
 // Keeps `count` of the machine's NICs, spread evenly over them.
