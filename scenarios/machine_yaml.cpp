@@ -130,8 +130,9 @@ std::string cluster_yaml(const ImportedMachine& imported, const std::string& sou
       printable_source.begin(), printable_source.end(), [](char c) { return c < ' ' || c > '~'; },
       '?');
   std::string out = fmt::format(
-      "# The node of {}. Use it with `include:` of this file in a scenario, or copy the block;\n"
-      "# add `fabric:` for more than one node.\n",
+      "# The node of {}.\n"
+      "# Name this file in a scenario's `include:`, or copy the block; add `fabric:` for more "
+      "nodes.\n",
       printable_source);
   for (const std::string& assumption : imported.assumptions)
     out += fmt::format("# Assumed: {}.\n", assumption);

@@ -216,14 +216,21 @@ class Checker {
     }
   }
 
+  // 0 where the file does not tell NICs apart.
+  [[nodiscard]] std::int32_t fastest_port_of_kind(const HardwarePci& nic) const {
+    std::int32_t best = 0;
+    if (!is_nic_class(nic) || nic.device == 0) return best;
+    for (const Place& other : nics_) {
+      if (other.pci().device != nic.device) continue;
+      for (const HardwareNet* port : nets_of(other.pci())) best = std::max(best, port->speed);
+    }
+    return best;
+  }
+
   void check_ports() {
     for (const Place& nic : nics_)
       for (const HardwareNet* net : nets_of(nic.pci())) {
-        std::int32_t best = net->speed;
-        for (const Place& other : nics_)
-          if (other.pci().device == nic.pci().device && is_nic_class(nic.pci()) &&
-              other.pci().device != 0)
-            for (const HardwareNet* port : nets_of(other.pci())) best = std::max(best, port->speed);
+        const std::int32_t best = fastest_port_of_kind(nic.pci());
         if (net->speed < best)
           find(fmt::format("NIC {} ({})", printable(net->name), printable(nic.pci().bus_id)),
                fmt::format("port at {:.4g} Gb/s, its equals at {:.4g}", net->speed / 1000.0,

@@ -39,15 +39,15 @@ TEST_CASE("import: one line per file") {
   const auto all = lines(report.value().text);
   REQUIRE(all.size() == 3);
   CHECK(all[0] == h100 +
-                      ": NCCL topology XML: 8 GPUs, 8 NICs with 8 ports, 8 PCIe switches, 2 "
+                      ": NCCL topology XML: 8 GPUs, 8 NICs, 8 PCIe switches, 2 "
                       "NUMA nodes, 8 GPUs with 18 NVLinks; not in the file, taken from "
                       "hgx-h100: bandwidth between NUMA nodes");
   CHECK(all[1] == bare +
-                      ": NCCL topology XML: 1 GPU, 0 NICs with 0 ports, 0 PCIe switches, 1 NUMA "
+                      ": NCCL topology XML: 1 GPU, 0 NICs, 0 PCIe switches, 1 NUMA "
                       "node; not in the file, taken from dgx-1v: GPU model, NVLinks, PCIe "
                       "speeds, processor");
   CHECK(all[2] == amd +
-                      ": NCCL topology XML: 1 GPU, 0 NICs with 0 ports, 0 PCIe switches, 1 NUMA "
+                      ": NCCL topology XML: 1 GPU, 0 NICs, 0 PCIe switches, 1 NUMA "
                       "node; no machine can be made of it: 1 AMD GPUs; no machine of the "
                       "catalogue stands near them; 1 note");
 }
@@ -60,8 +60,8 @@ TEST_CASE("import: files that cannot be used are complaints, the others are stil
   REQUIRE(report.ok());
   CHECK(lines(report.value().text).size() == 1);
   REQUIRE(report.value().complaints.size() == 2);
-  CHECK(report.value().complaints[0] ==
-        text + ": not a kind of file that is known; known: NCCL topology XML, NCCL graph XML");
+  CHECK(report.value().complaints[0].starts_with(
+      text + ": not a kind of file that is known; known: NCCL topology XML, NCCL graph XML, "));
   CHECK(contains(report.value().complaints[1], "none.xml: cannot be opened"));
   const auto unknown = cli::import_report({.files = {bare}, .like = "hgx-h10"});
   REQUIRE_FALSE(unknown.ok());

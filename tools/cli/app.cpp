@@ -124,8 +124,10 @@ void add_explore(CLI::App& app, ExploreArguments& out) {
 void add_import(CLI::App& topo, ImportArguments& out, std::vector<std::string>& check) {
   CLI::App& import = *topo.add_subcommand("import", "Read machines from other tools' files");
   import
-      .add_option("FILE", out.files,
-                  "NCCL topology XML (NCCL_TOPO_DUMP_FILE) or graph XML (NCCL_GRAPH_DUMP_FILE)")
+      .add_option(
+          "FILE", out.files,
+          "NCCL topology or graph XML, nvidia-smi topo -m, ibnetdiscover, forwarding tables, "
+          "SLURM topology.conf; told apart by their content")
       ->required()
       ->type_name("FILE...");
   import
@@ -142,7 +144,8 @@ void add_import(CLI::App& topo, ImportArguments& out, std::vector<std::string>& 
   CLI::App& checking = *topo.add_subcommand("check", "Look for faults in topology files");
   checking
       .add_option("FILE", check,
-                  "NCCL topology XML: links trained low, failed NVLinks, missing rails")
+                  "NCCL topology XML, nvidia-smi topo -m: links trained low, failed NVLinks, "
+                  "missing rails")
       ->required()
       ->type_name("FILE...");
   checking.footer("Example: railyard topo check topo.xml");

@@ -10,7 +10,6 @@
 #include "scenarios/machine_yaml.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/json_parts.h"
-#include "topologies/hardware_check.h"
 #include "topologies/import/importer.h"
 #include "topologies/import/text_file.h"
 
@@ -174,16 +173,15 @@ ImportReport check_report(const std::vector<std::string>& files) {
       continue;
     }
     const ImportedFile& file = read.value().file;
-    if (!file.hardware) {
+    if (!file.findings) {
       report.complaints.push_back(fmt::format("{}: {} describes no machine that could be checked",
                                               path, read.value().importer->what));
       continue;
     }
     for (const std::string& note : file.notes) report.text += note + "\n";
-    const auto findings = topologies::check_hardware(*file.hardware);
-    for (const topologies::Finding& finding : findings)
-      report.text += fmt::format("{}: {}: {}\n", path, finding.where, finding.what);
-    if (findings.empty()) report.text += fmt::format("{}: nothing found\n", path);
+    for (const std::string& finding : *file.findings)
+      report.text += fmt::format("{}: {}\n", path, finding);
+    if (file.findings->empty()) report.text += fmt::format("{}: nothing found\n", path);
   }
   return report;
 }

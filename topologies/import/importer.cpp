@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
+#include "topologies/hardware_check.h"
 #include "topologies/hardware_devices.h"
+#include "topologies/import/fabric_graph.h"
+#include "topologies/import/forwarding_tables.h"
 #include "topologies/import/graph_xml.h"
+#include "topologies/import/ibnetdiscover.h"
 #include "topologies/import/nccl_xml.h"
+#include "topologies/import/slurm_topology.h"
+#include "topologies/import/smi_topo.h"
 #include "topologies/import/text_file.h"
 #include "topologies/import/xml_tree.h"
 
@@ -55,9 +63,10 @@ std::string hardware_summary(const Hardware& hardware) {
   }
   const std::size_t hosts = hosts_of(hardware).size();
   std::string text = hosts > 1 ? plural(hosts, "host") + ", " : "";
+  const bool ports = counts.nets > 0 && counts.nets != counts.nics;
   text += fmt::format(
-      "{}, {} with {}, {}, {}", plural(counts.gpus, "GPU"), plural(counts.nics, "NIC"),
-      plural(counts.nets, "port"),
+      "{}, {}{}, {}, {}", plural(counts.gpus, "GPU"), plural(counts.nics, "NIC"),
+      ports ? fmt::format(" with {}", plural(counts.nets, "port")) : "",
       counts.bridges == 1 ? "1 PCIe switch" : fmt::format("{} PCIe switches", counts.bridges),
       plural(hardware.cpus.size(), "NUMA node"));
   if (bare > 0) text += fmt::format(", {} without PCIe", plural(bare, "network device"));
@@ -68,19 +77,84 @@ std::string hardware_summary(const Hardware& hardware) {
   return text;
 }
 
-Result<ImportedFile> import_nccl_xml(std::string_view text, const std::string& name,
-                                     const ImportOptions& options) {
-  ImportNotes notes;
-  ImportedFile file;
-  RAILYARD_ASSIGN(file.hardware, parse_nccl_xml(text, name, &notes));
-  file.notes = notes.lines();
-  file.summary = hardware_summary(*file.hardware);
-  auto machine = machine_of(*file.hardware, options);
+void set_machine(Result<ImportedMachine> machine, ImportedFile& file) {
   if (machine.ok()) {
     file.machine = std::move(machine).value();
   } else {
     file.no_machine = machine.error().text();
   }
+}
+
+Result<ImportedFile> import_nccl_xml(std::string_view text, const std::string& name,
+                                     const ImportOptions& options) {
+  ImportNotes notes;
+  ImportedFile file;
+  RAILYARD_ASSIGN(const Hardware hardware, parse_nccl_xml(text, name, &notes));
+  file.notes = notes.lines();
+  file.summary = hardware_summary(hardware);
+  file.findings.emplace();
+  for (const Finding& finding : check_hardware(hardware))
+    file.findings->push_back(finding.where + ": " + finding.what);
+  set_machine(machine_of(hardware, options), file);
+  return file;
+}
+
+// The matrix does not name its GPUs, but their NVLinks do: 18 or 8 since Hopper, 12 on Ampere, 6 on
+// Volta.
+std::int32_t likely_generation(const SmiMatrix& matrix) {
+  std::uint32_t links = 0;
+  for (const SmiCell& cell : matrix.cells) links = std::max<std::uint32_t>(links, cell.nvlinks);
+  if (links > 12 || links == 8) return 90;
+  return links == 5 || links == 6 ? 70 : 80;
+}
+
+Result<ImportedFile> import_smi_topo(std::string_view text, const std::string& name,
+                                     const ImportOptions& options) {
+  RAILYARD_ASSIGN(const SmiMatrix matrix, parse_smi_topo(text, name));
+  ImportedFile file;
+  file.notes = matrix.notes;
+  file.summary = summary(matrix);
+  file.findings = check(matrix);
+  SmiAssumptions assumptions{.sm = likely_generation(matrix)};
+  if (!options.like.empty()) {
+    RAILYARD_ASSIGN(const MachineSpec like, find_machine(options.like));
+    assumptions.sm = like.compute_capability;
+  }
+  const SmiHardware guess = hardware_of(matrix, assumptions);
+  set_machine(machine_of(guess.hardware, options), file);
+  if (!file.machine) return file;
+  file.machine->machine.hardware.reset();  // its speeds are gaps, not what NCCL would find
+  file.machine->borrowed.insert(file.machine->borrowed.begin(), "GPU model");
+  file.machine->assumptions.insert(file.machine->assumptions.begin(), guess.unknowns.begin(),
+                                   guess.unknowns.end());
+  return file;
+}
+
+Result<ImportedFile> fabric(Result<FabricGraph> read) {
+  if (!read.ok()) return read.error();
+  ImportedFile file;
+  file.notes = read.value().notes;
+  file.summary = summary(read.value());
+  return file;
+}
+
+Result<ImportedFile> import_ibnetdiscover(std::string_view text, const std::string& name,
+                                          const ImportOptions& /*options*/) {
+  return fabric(parse_ibnetdiscover(text, name));
+}
+
+Result<ImportedFile> import_slurm(std::string_view text, const std::string& name,
+                                  const ImportOptions& /*options*/) {
+  return fabric(parse_slurm_topology(text, name));
+}
+
+Result<ImportedFile> import_forwarding(std::string_view text, const std::string& name,
+                                       const ImportOptions& /*options*/) {
+  ForwardingTables tables;
+  RAILYARD_TRY(parse_forwarding_tables(text, name, tables));
+  ImportedFile file;
+  file.notes = tables.notes;
+  file.summary = summary(tables);
   return file;
 }
 
@@ -101,9 +175,15 @@ Result<ImportedFile> import_graph_xml(std::string_view text, const std::string& 
   return file;
 }
 
-constexpr std::array<Importer, 2> kImporters{
-    {{"nccl-xml", "NCCL topology XML", looks_like_nccl_xml, import_nccl_xml},
-     {"nccl-graph", "NCCL graph XML", looks_like_graph_xml, import_graph_xml}}};
+// In the order in which they are tried.
+constexpr std::array<Importer, 6> kImporters{{
+    {"nccl-xml", "NCCL topology XML", looks_like_nccl_xml, import_nccl_xml},
+    {"nccl-graph", "NCCL graph XML", looks_like_graph_xml, import_graph_xml},
+    {"smi-topo", "nvidia-smi topo -m", looks_like_smi_topo, import_smi_topo},
+    {"ibnetdiscover", "ibnetdiscover", looks_like_ibnetdiscover, import_ibnetdiscover},
+    {"forwarding-tables", "forwarding tables", looks_like_forwarding_tables, import_forwarding},
+    {"slurm", "SLURM topology.conf", looks_like_slurm_topology, import_slurm},
+}};
 
 }  // namespace
 

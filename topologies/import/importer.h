@@ -24,7 +24,7 @@ struct ImportedFile {
   std::vector<std::string> notes;          // "file:line: ..." of the reader
   std::optional<ImportedMachine> machine;  // a node that can be simulated
   std::string no_machine;                  // else why not; empty for kinds that describe none
-  std::optional<sim::Hardware> hardware;   // what NCCL would see, for checks
+  std::optional<std::vector<std::string>> findings;  // what looks wrong, where that can be said
 };
 
 struct Importer {
