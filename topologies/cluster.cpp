@@ -7,6 +7,7 @@
 
 #include "topologies/cluster_plan.h"
 #include "topologies/fabric_shape.h"
+#include "topologies/imported_fabric.h"
 #include "topologies/link_changes.h"
 #include "topologies/node_plan.h"
 #include "topologies/routing.h"
@@ -56,6 +57,24 @@ Result<void> check_sizes(const ClusterSpec& spec, const MachineSpec& machine) {
   return {};
 }
 
+Result<void> check_links(const ClusterPlan& plan) {
+  if (plan.slots() <= kMaxLinks) return {};
+  return bad_input(
+      fmt::format("the cluster has {} links (both directions counted); at most {} "
+                  "are supported",
+                  plan.slots(), kMaxLinks));
+}
+
+// What the fabric connects. The GPUs of a flat machine have the ports that the scenario states.
+FabricEndpoints endpoints_of(const ClusterSpec& spec, const MachineSpec& machine) {
+  const bool stated = machine.flat && spec.fabric.link_rate.raw() > 0;
+  FabricEndpoints out;
+  out.nodes = spec.nodes;
+  out.rails = machine.flat ? machine.gpus.size() : machine.nics.size();
+  out.port_rate = stated ? spec.fabric.link_rate : machine.nic.value;
+  return out;
+}
+
 Result<ClusterPlan> make_plan(const ClusterSpec& spec, const MachineSpec& machine) {
   ClusterPlan plan;
   plan.nodes = spec.nodes;
@@ -63,18 +82,12 @@ Result<ClusterPlan> make_plan(const ClusterSpec& spec, const MachineSpec& machin
   plan.flat = machine.flat;
   plan.node = plan_node(machine);
   plan.routing = spec.fabric.routing;
-  const bool stated = machine.flat && spec.fabric.link_rate.raw() > 0;
-  RAILYARD_ASSIGN(
-      plan.fabric,
-      resolve_fabric(spec.fabric,
-                     {.nodes = spec.nodes,
-                      .rails = machine.flat ? machine.gpus.size() : machine.nics.size(),
-                      .port_rate = stated ? spec.fabric.link_rate : machine.nic.value}));
-  if (plan.slots() > kMaxLinks)
-    return bad_input(
-        fmt::format("the cluster has {} links (both directions counted); at most {} "
-                    "are supported",
-                    plan.slots(), kMaxLinks));
+  if (spec.fabric.kind == FabricKind::imported) {
+    RAILYARD_ASSIGN(plan.imported, resolve_imported(spec.fabric, endpoints_of(spec, machine)));
+  } else {
+    RAILYARD_ASSIGN(plan.fabric, resolve_fabric(spec.fabric, endpoints_of(spec, machine)));
+  }
+  RAILYARD_TRY(check_links(plan));
   return plan;
 }
 
@@ -99,7 +112,7 @@ class Builder {
   void add_nodes() {
     for (std::uint32_t n = 0; n < plan_.nodes; ++n) {
       sim::Node node;
-      node.name = fmt::format("node{}", n);
+      node.name = plan_.imported ? plan_.imported->hosts[n] : fmt::format("node{}", n);
       node.machine = machine_.name;
       node.nvlink_domain = static_cast<std::uint32_t>(n / plan_.nodes_per_domain);
       for (std::uint32_t local = 0; local < plan_.node.own_devices; ++local) {
@@ -120,11 +133,19 @@ class Builder {
   }
 
   void add_switches() {
+    if (plan_.imported) return add_imported_switches();
     const FabricShape& shape = plan_.fabric;
     const char* leaf = shape.kind == FabricKind::one_switch ? "switch" : "leaf";
     add_level(leaf, shape.leaves);
     add_level("spine", shape.spines());
     add_level("core", shape.cores());
+  }
+
+  void add_imported_switches() {
+    std::vector<std::uint32_t> of_level(plan_.imported->switches.size() + 1);
+    for (const ImportedSwitch& at : plan_.imported->switches)
+      topology_.devices.push_back(
+          {sim::DeviceKind::fabric_switch, sim::kNoNode, of_level[at.level]++, at.name});
   }
 
   void add_level(const char* level, std::uint64_t count) {
@@ -154,7 +175,25 @@ class Builder {
     topology_.links.push_back(link);
   }
 
+  // Endpoints' cables come first, as in every plan.
+  void add_imported_cables() {
+    const ImportedFabric& fabric = *plan_.imported;
+    for (std::uint32_t c = 0; c < fabric.cables.size(); ++c) {
+      const ImportedCable& cable = fabric.cables[c];
+      const bool host = c < fabric.endpoints();
+      sim::Link link;
+      link.link_class = host ? sim::LinkClass::nic : sim::LinkClass::fabric;
+      link.capacity = cable.rate;
+      link.extra_latency = host ? spec_.fabric.link_latency : spec_.fabric.trunk_latency;
+      link.width = cable.width;
+      const std::uint64_t a = host ? plan_.endpoint(c / fabric.rails, c % fabric.rails)
+                                   : plan_.first_switch() + cable.a;
+      add_cable(a, plan_.first_switch() + cable.b, link);
+    }
+  }
+
   void add_cables() {
+    if (plan_.imported) return add_imported_cables();
     const FabricShape& shape = plan_.fabric;
     sim::Link host;
     host.link_class = sim::LinkClass::nic;

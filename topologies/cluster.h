@@ -9,7 +9,8 @@
 //
 // Names: "node3", "node3/gpu5", "node3/nic0", "node3/nvswitch0", "node3/pcie2", "node3/cpu1";
 // "domain0/nvswitch0" where nodes share NVLink; "switch/0", "leaf/4", "spine/2", "core/1"; a link
-// is "node3/nic1->leaf/4".
+// is "node3/nic1->leaf/4". On an imported fabric nodes are called as their hosts and switches as
+// the fabric calls them, behind their level: "host028/gpu5", "leaf/ib07".
 //
 // Cost: time and memory linear in devices + links. Refused before anything is built: more than a
 // million GPUs, more than 2^31 links.

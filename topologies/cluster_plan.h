@@ -3,14 +3,17 @@
 //
 // Devices: nodes one after the other (each in the order of its NodePlan), shared NVSwitches by
 // NVLink domain, leaves, spines, cores. Link slots: nodes one after the other, then two per cable
-// of the fabric. A slot is a link's number as planned; disabled links leave no gap in
-// Topology::links, so that slots are mapped to links afterwards.
+// of the fabric (closed forms of its shape, or numbered by the imported fabric). A slot is a link's
+// number as planned; disabled links leave no gap in Topology::links, so that slots are mapped to
+// links afterwards.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "sim/topology.h"
 #include "topologies/fabric_shape.h"
+#include "topologies/imported_fabric.h"
 #include "topologies/node_plan.h"
 
 namespace railyard::topologies {
@@ -21,6 +24,7 @@ struct ClusterPlan {
   bool flat = false;  // endpoints of the fabric are GPUs, not NICs
   NodePlan node;
   FabricShape fabric;
+  std::shared_ptr<const ImportedFabric> imported;  // instead of the shape, if set
   FabricRouting routing = FabricRouting::ecmp;
 
   [[nodiscard]] std::uint64_t domains() const {
@@ -32,7 +36,14 @@ struct ClusterPlan {
   [[nodiscard]] std::uint64_t first_switch() const {
     return first_shared() + (node.shares_nvswitch() ? domains() : 0);
   }
-  [[nodiscard]] std::uint64_t devices() const { return first_switch() + fabric.switches(); }
+  [[nodiscard]] std::uint64_t switches() const {
+    return imported ? imported->switches.size() : fabric.switches();
+  }
+  [[nodiscard]] std::uint64_t cables() const {
+    return imported ? imported->cables.size() : fabric.cables();
+  }
+  [[nodiscard]] std::uint64_t rails() const { return imported ? imported->rails : fabric.rails; }
+  [[nodiscard]] std::uint64_t devices() const { return first_switch() + switches(); }
   // A device of the plan of one node.
   [[nodiscard]] std::uint64_t device(std::uint64_t node_index, std::uint32_t local) const {
     return local < node.own_devices ? node_index * node.own_devices + local
@@ -43,7 +54,7 @@ struct ClusterPlan {
   }
 
   [[nodiscard]] std::uint64_t first_cable_slot() const { return nodes * node.links.size(); }
-  [[nodiscard]] std::uint64_t slots() const { return first_cable_slot() + 2 * fabric.cables(); }
+  [[nodiscard]] std::uint64_t slots() const { return first_cable_slot() + 2 * cables(); }
 };
 
 // A cable between two switches; `a` is the lower level, or the lower group of a dragonfly+.

@@ -8,6 +8,7 @@
 //   fat-tree        the same with all NICs of a host on one leaf
 //   dragonfly+      groups of leaves and spines, fully bipartite; `global_links` cables between
 //                   every two groups, dealt out over the spines in turn
+//   imported        as files list it (fabric_source.h, imported_fabric.h)
 //
 // Oversubscription of a leaf = bandwidth of its host ports / bandwidth of its up links, with all
 // ports in use; of a spine likewise towards the cores.
@@ -19,17 +20,24 @@
 //           order, k = 1 at a leaf and the number of spines at a spine. flow_hash is ignored.
 // Next hops that no longer lead to the destination are left out first. If none is left a shortest
 // detour over switches is taken (breadth first, lowest link first), and if there is none, no route.
+// An imported fabric with forwarding tables is routed by them alone; without, over the fewest
+// switches, static with k = the product of the choices passed so far.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/enum_table.h"
 #include "sim/units.h"
 
 namespace railyard::topologies {
 
-enum class FabricKind { none, one_switch, rail_optimised, fat_tree, dragonfly_plus };
+struct FabricSource;
+
+enum class FabricKind { none, one_switch, rail_optimised, fat_tree, dragonfly_plus, imported };
 enum class FabricRouting { ecmp, destination };
 
 struct FabricSpec {
@@ -58,6 +66,11 @@ struct FabricSpec {
   std::uint32_t leaves_per_group = 0;
   std::uint32_t global_links = 0;  // cables between two groups; 0 = one per spine
 
+  // imported: `link_rate` and `trunk_rate`, where stated, replace what the files tell.
+  std::shared_ptr<const FabricSource> source;
+  std::vector<std::string> adapters;  // of a host in NIC order; empty: all it has
+  std::vector<std::string> hosts;     // in node order; empty: all that have the NICs
+
   std::uint32_t switch_ports = 0;  // radix that no switch may exceed; 0 = unlimited
 };
 
@@ -72,7 +85,8 @@ struct EnumTable<topologies::FabricKind> {
       EnumEntry{topologies::FabricKind::one_switch, "switch"},
       EnumEntry{topologies::FabricKind::rail_optimised, "rail-optimised"},
       EnumEntry{topologies::FabricKind::fat_tree, "fat-tree"},
-      EnumEntry{topologies::FabricKind::dragonfly_plus, "dragonfly+"}};
+      EnumEntry{topologies::FabricKind::dragonfly_plus, "dragonfly+"},
+      EnumEntry{topologies::FabricKind::imported, "imported"}};
 };
 template <>
 struct EnumTable<topologies::FabricRouting> {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "topologies/imported_routes.h"
 #include "topologies/node_routes.h"
 
 namespace railyard::topologies {
@@ -15,6 +16,7 @@ class ClusterRouting final : public sim::Routing {
  public:
   ClusterRouting(ClusterPlan plan, SlotMap links)
       : plan_(std::move(plan)), links_(std::move(links)), fabric_(plan_, links_) {
+    if (plan_.imported) imported_.emplace(plan_, links_);
     if (plan_.node.links.empty()) return;
     whole_ = NodeRoutes(plan_.node, {});
     if (!links_.empty()) find_damaged();
@@ -28,7 +30,9 @@ class ClusterRouting final : public sim::Routing {
     if (a.domain != kNowhere && a.domain == b.domain && append_inside(a, b, out)) return true;
     const std::optional<Endpoint> port_a = port(a);
     const std::optional<Endpoint> port_b = port(b);
-    return port_a && port_b && fabric_.append(*port_a, *port_b, flow_hash, out);
+    if (!port_a || !port_b) return false;
+    return imported_ ? imported_->append(*port_a, *port_b, flow_hash, out)
+                     : fabric_.append(*port_a, *port_b, flow_hash, out);
   }
 
  private:
@@ -54,7 +58,7 @@ class ClusterRouting final : public sim::Routing {
 
   [[nodiscard]] std::optional<Endpoint> port(const Place& place) const {
     const std::uint32_t first = plan_.flat ? 0 : plan_.node.gpus;
-    if (place.node == kNowhere || place.local < first || place.local - first >= plan_.fabric.rails)
+    if (place.node == kNowhere || place.local < first || place.local - first >= plan_.rails())
       return std::nullopt;
     return Endpoint{place.node, place.local - first};
   }
@@ -107,6 +111,7 @@ class ClusterRouting final : public sim::Routing {
   ClusterPlan plan_;
   SlotMap links_;
   FabricRoutes fabric_;
+  std::optional<ImportedRoutes> imported_;
   NodeRoutes whole_;
   std::map<std::uint64_t, NodeRoutes> damaged_;
 };

@@ -1,0 +1,140 @@
+#include "topologies/imported_hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/text.h"
+#include "topologies/fabric_source.h"
+#include "topologies/import/host_names.h"
+#include "topologies/import/text_lines.h"
+
+namespace railyard::topologies {
+namespace {
+
+using sim::bad_input;
+using sim::Result;
+
+// A second port of a card, and a second card of one name, carry their port number.
+void add_port(FabricHost& host, const std::string& device, HostPort port, std::uint32_t number) {
+  const auto known = [&](const std::string& name) {
+    return std::any_of(host.ports.begin(), host.ports.end(),
+                       [&](const HostPort& p) { return p.name == name; });
+  };
+  port.name = device;
+  if (known(port.name)) port.name += fmt::format("/{}", number);
+  if (known(port.name)) port.name += fmt::format("/{}", host.ports.size());
+  host.ports.push_back(std::move(port));
+}
+
+// The host's ports in NIC order, or why it cannot be a node.
+Result<FabricHost> fit(const FabricHost& host, const FabricSpec& spec, std::uint64_t rails) {
+  FabricHost out;
+  out.name = host.name;
+  if (spec.adapters.empty()) {
+    if (host.ports.size() != rails)
+      return bad_input(
+          fmt::format("{} has {} cabled adapters", excerpt(host.name, 60), host.ports.size()));
+    out.ports = host.ports;
+    return out;
+  }
+  for (const std::string& wanted : spec.adapters) {
+    const auto found = std::find_if(host.ports.begin(), host.ports.end(),
+                                    [&](const HostPort& p) { return p.name == wanted; });
+    if (found == host.ports.end())
+      return bad_input(fmt::format("{} has no cabled adapter '{}'", excerpt(host.name, 60),
+                                   excerpt(wanted, 60)));
+    out.ports.push_back(*found);
+  }
+  return out;
+}
+
+Result<void> take_listed(const std::vector<FabricHost>& all, const FabricSpec& spec,
+                         std::uint64_t rails, ChosenHosts& out) {
+  std::unordered_map<std::string, std::size_t> index;
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    index.emplace(all[i].name, i);
+    names.emplace_back(all[i].name);
+  }
+  for (const std::string& wanted : spec.hosts) {
+    const auto found = index.find(wanted);
+    if (found == index.end())
+      return bad_input(fmt::format("fabric.hosts: no host '{}' in the fabric{}",
+                                   excerpt(wanted, 60), sim::did_you_mean(wanted, names)));
+    auto host = fit(all[found->second], spec, rails);
+    if (!host.ok())
+      return bad_input(
+          fmt::format("fabric.hosts: {}; the nodes have {} NICs", host.error().message, rails));
+    out.hosts.push_back(std::move(host).value());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<FabricHost> hosts_of(const FabricGraph& graph) {
+  std::vector<FabricHost> hosts;
+  std::unordered_map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (node.kind != GraphNodeKind::adapter || is_aggregation_node(node)) continue;
+    const HostAndDevice who = split_description(node);
+    for (std::size_t p = 0; p < node.ports.size(); ++p) {
+      // A cable between two hosts is no part of the fabric.
+      if (graph.nodes[node.ports[p].peer].kind == GraphNodeKind::adapter) continue;
+      const auto [at, fresh] = index.emplace(who.host, hosts.size());
+      if (fresh) hosts.push_back({who.host, {}});
+      HostPort port;
+      port.node = static_cast<std::uint32_t>(i);
+      port.port = static_cast<std::uint32_t>(p);
+      add_port(hosts[at->second], who.device, std::move(port), node.ports[p].number);
+    }
+  }
+  for (FabricHost& host : hosts)
+    std::stable_sort(
+        host.ports.begin(), host.ports.end(),
+        [](const HostPort& a, const HostPort& b) { return natural_less(a.name, b.name); });
+  std::sort(hosts.begin(), hosts.end(),
+            [](const FabricHost& a, const FabricHost& b) { return natural_less(a.name, b.name); });
+  return hosts;
+}
+
+Result<ChosenHosts> choose_hosts(const FabricSpec& spec, std::uint64_t nodes, std::uint64_t rails) {
+  if (!spec.adapters.empty() && spec.adapters.size() != rails)
+    return bad_input(fmt::format("fabric.adapters names {} adapters, but the nodes have {} NICs",
+                                 spec.adapters.size(), rails));
+  const std::vector<FabricHost> all = hosts_of(spec.source->graph);
+  ChosenHosts out;
+  std::vector<std::string> left_out;
+  if (!spec.hosts.empty()) {
+    RAILYARD_TRY(take_listed(all, spec, rails, out));
+  } else {
+    for (const FabricHost& host : all) {
+      auto fitted = fit(host, spec, rails);
+      if (fitted.ok()) {
+        out.hosts.push_back(std::move(fitted).value());
+      } else {
+        left_out.push_back(fitted.error().message);
+      }
+    }
+  }
+  const std::string why = left_out.empty() ? "" : "; left out: " + list_of(left_out, 3);
+  if (out.hosts.size() < nodes)
+    return bad_input(fmt::format(
+        "there are {} nodes of {} NICs, but the fabric has {} hosts with that many cabled "
+        "adapters{}{}",
+        nodes, rails, out.hosts.size(), why,
+        left_out.empty() || !spec.adapters.empty() ? "" : " (fabric.adapters names those to use)"));
+  if (!left_out.empty()) out.notes.push_back("hosts left out: " + list_of(left_out));
+  if (out.hosts.size() > nodes)
+    out.notes.push_back(
+        fmt::format("{} more hosts are not part of the cluster", out.hosts.size() - nodes));
+  out.hosts.resize(nodes);
+  return out;
+}
+
+}  // namespace railyard::topologies
