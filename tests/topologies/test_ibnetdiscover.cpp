@@ -99,7 +99,8 @@ TEST_CASE("ibnetdiscover: refusals name the line") {
   CHECK(refusal("Ca 1 \"H-a\"\n[x] \"S-a\"[1]\n") == "t:2: no port number in '[x] \"S-a\"[1]'");
   CHECK(refusal("Ca 1 \"H-a\"\n[1] nothing\n") ==
         "t:2: port 1: a peer like \"S-0008f105001084fa\"[1] is expected, not 'nothing'");
-  CHECK(refusal("Ca 1 \"H-a\"\n[1] \"S-a\"[1]\n") == "t:2: GUID 0x000000000000000a is a node of two kinds");
+  CHECK(refusal("Ca 1 \"H-a\"\n[1] \"S-a\"[1]\n") ==
+        "t:2: GUID 0x000000000000000a is a node of two kinds");
   CHECK(refusal("Switch 4 \"S-a\"\n[1] \"S-b\"[1]\n[1] \"S-c\"[1]\n") ==
         "t:3: port '000000000000000a'[1] is there twice, in line 2 with another cable");
   CHECK(refusal("Switch 4 \"S-a\"\n[1] \"S-b\"[1]\n\nSwitch 4 \"S-b\"\n[1] \"S-c\"[9]\n") ==
@@ -201,9 +202,8 @@ TEST_CASE("ibnetdiscover: large and hostile texts end quickly") {
   for (int i = 0; i < 500'000; ++i) nodes += "Ca 1 \"H-" + fmt::format("{:x}", i) + "\"\n";
   CHECK(parse_ibnetdiscover(nodes, "t").ok());
   CHECK(refusal("Ca 1 \"H-1\"\n[" + std::string(10'000'000, '1')).starts_with("t:2: no port"));
-  CHECK(parse_ibnetdiscover("Ca 1 \"H-1\"\n" + std::string(3'000'000, '\n') +
-                                std::string(3'000'000, 'x'),
-                            "t")
+  CHECK(parse_ibnetdiscover(
+            "Ca 1 \"H-1\"\n" + std::string(3'000'000, '\n') + std::string(3'000'000, 'x'), "t")
             .ok());
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
 }

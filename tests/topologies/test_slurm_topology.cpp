@@ -91,8 +91,8 @@ struct Expected {
   std::size_t nodes;
   std::size_t notes;
 };
-// Switches counted with grep, nodes from the ranges: 500 leaves of 20; 2 x 10 leaves of 20; 8 blocks
-// of 4; 18 + 18 + 18 + 18 + 7 names, of which n051 is under s2 and s4; 12 leaves of 8.
+// Switches counted with grep, nodes from the ranges: 500 leaves of 20; 2 x 10 leaves of 20; 8
+// blocks of 4; 18 + 18 + 18 + 18 + 7 names, of which n051 is under s2 and s4; 12 leaves of 8.
 constexpr Expected kExpected[] = {{"001-man_topology.conf.5", 0, 0, 0},
                                   {"002-man_topology.yaml.5", 0, 0, 0},
                                   {"004-slurm_testsuite_133_1_case1.topology.conf", 529, 10'000, 1},
@@ -113,12 +113,13 @@ TEST_CASE("slurm samples: every file") {
     const auto text = read_text_file((folder / expected.file).string());
     REQUIRE(text.ok());
     const auto graph = parse_slurm_topology(text.value(), expected.file);
-    MESSAGE(std::string(expected.file), ": ", (graph.ok() ? summary(graph.value()) : graph.error().text()));
+    MESSAGE(std::string(expected.file), ": ",
+            (graph.ok() ? summary(graph.value()) : graph.error().text()));
     CHECK(graph.ok() == (expected.switches > 0));
     CHECK(looks_like_slurm_topology(text.value()) == graph.ok());
     if (!graph.ok()) {
-      CHECK(graph.error().text() == std::string(expected.file) +
-                                        ":1: '.TH' is no key of topology.conf");
+      CHECK(graph.error().text() ==
+            std::string(expected.file) + ":1: '.TH' is no key of topology.conf");
       continue;
     }
     CHECK(graph.value().count(GraphNodeKind::fabric_switch) == expected.switches);
