@@ -94,7 +94,7 @@ Result<void> decode_groups(const Place& place, std::vector<NamedGroup>& out) {
 
 Result<void> decode(const Place& place, topologies::FabricSpec& out) {
   MapReader reader(place);
-  reader.required("kind", out.kind);
+  read_fabric_kind(reader, out);
   reader.optional("routing", out.routing);
   reader.optional("link_rate", out.link_rate);
   reader.optional("trunk_rate", out.trunk_rate);

@@ -129,6 +129,7 @@ Result<Scenario> decode_scenario(std::shared_ptr<const Document> document, bool 
   RAILYARD_TRY(reader.finish());
   RAILYARD_TRY(check_workload(reader.place(), out));
   RAILYARD_TRY(check_groups(reader.place(), out));
+  if (read_files) RAILYARD_TRY(load_fabric(out, *document));
   RAILYARD_TRY(read_parameters(reader, read_files, out));
   out.document = std::move(document);
   out.read_files = read_files;
@@ -171,6 +172,7 @@ std::string resolved_yaml(const Scenario& scenario) {
     if (is_path && path.ok()) profile.scalar = fs::absolute(path.value(), failed).string();
   }
   make_absolute(root, scenario.read_files);
+  if (scenario.read_files) make_fabric_paths_absolute(root);
   const auto set = set_value(root, "profile", std::move(profile), {});
   RAILYARD_CHECK(set.ok(), "a scenario's root is a map");
   return to_yaml(root);

@@ -17,6 +17,12 @@ Result<void> decode(const Place& place, topologies::FabricSpec& out);
 Result<void> decode_ranks(const Place& place, topologies::PlacementSpec& out,
                           std::vector<NamedGroup>& groups);
 
+// fabric_file.cpp: `kind` and the keys of an imported fabric, and the files they name.
+void read_fabric_kind(MapReader& reader, topologies::FabricSpec& out);
+Result<void> load_fabric(Scenario& scenario, const Document& document);
+// Paths in the cluster's fabric that lead to the files from anywhere.
+void make_fabric_paths_absolute(Node& root);
+
 // decode_communication.cpp
 Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& out);
 Result<void> decode(const Place& place, CollectiveRun& out);

@@ -67,7 +67,9 @@ struct FabricSpec {
   std::uint32_t global_links = 0;  // cables between two groups; 0 = one per spine
 
   // imported: `link_rate` and `trunk_rate`, where stated, replace what the files tell.
-  std::shared_ptr<const FabricSource> source;
+  std::string file;                            // as written; read by whoever sets `source`
+  std::vector<std::string> tables;             // files
+  std::shared_ptr<const FabricSource> source;  // what they hold
   std::vector<std::string> adapters;  // of a host in NIC order; empty: all it has
   std::vector<std::string> hosts;     // in node order; empty: all that have the NICs
 

@@ -230,7 +230,9 @@ std::uint32_t ImportedFabric::next_cable(std::uint32_t at_switch, std::uint16_t 
 
 Result<std::shared_ptr<const ImportedFabric>> resolve_imported(const FabricSpec& spec,
                                                                const FabricEndpoints& endpoints) {
-  if (spec.source == nullptr) return bad_input("fabric 'imported' needs fabric.file");
+  if (spec.source == nullptr)
+    return bad_input(spec.file.empty() ? "fabric 'imported' needs fabric.file"
+                                       : "fabric.file was not read");
   if (endpoints.rails == 0)
     return bad_input("an 'imported' fabric needs NICs, but the nodes have none");
   return Resolver(spec, endpoints).resolve();
