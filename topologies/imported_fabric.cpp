@@ -188,21 +188,25 @@ class Resolver {
     return {};
   }
 
-  // The NICs of one rail must reach each other.
-  Result<void> check_connected() {
+  // The number of a switch of the same connected part, by switch.
+  [[nodiscard]] std::vector<std::uint32_t> parts() const {
     std::vector<std::uint32_t> part(out_.switches.size(), kUnseen);
     const auto next = neighbours();
-    for (std::uint32_t i = 0; i < part.size(); ++i) {
-      if (part[i] != kUnseen) continue;
-      std::deque<std::uint32_t> queue{i};
-      part[i] = i;
-      for (; !queue.empty(); queue.pop_front())
-        for (const std::uint32_t to : next[queue.front()])
-          if (part[to] == kUnseen) {
-            part[to] = i;
-            queue.push_back(to);
-          }
-    }
+    std::deque<std::uint32_t> queue;
+    const auto reach = [&](std::uint32_t at, std::uint32_t root) {
+      if (part[at] != kUnseen) return;
+      part[at] = root;
+      queue.push_back(at);
+    };
+    for (std::uint32_t root = 0; root < part.size(); ++root)
+      for (reach(root, root); !queue.empty(); queue.pop_front())
+        for (const std::uint32_t to : next[queue.front()]) reach(to, root);
+    return part;
+  }
+
+  // The NICs of one rail must reach each other.
+  Result<void> check_connected() {
+    const std::vector<std::uint32_t> part = parts();
     for (std::size_t e = out_.rails; e < out_.endpoints(); ++e)
       if (part[out_.cables[e].b] != part[out_.cables[e % out_.rails].b])
         return bad_input(fmt::format(

@@ -101,6 +101,16 @@ class Checker {
     return m_.cell(a, b).path >= SmiPath::pix;
   }
 
+  // A device that one of a PIX pair sees otherwise than the other.
+  [[nodiscard]] std::string differs_at(std::size_t a, std::size_t b) const {
+    for (std::size_t c = 0; c < n_; ++c)
+      if (c != a && c != b && is_pci(a, c) && is_pci(b, c) &&
+          m_.cell(a, c).path != m_.cell(b, c).path)
+        return fmt::format("{} is PIX, but {} is {} and {} is {}: no PCI tree", pair(a, b),
+                           pair(a, c), text_of(m_.cell(a, c)), pair(b, c), text_of(m_.cell(b, c)));
+    return {};
+  }
+
   // In a tree the two longer of three paths are of one type. Only PIX triples are tried for each
   // pair: a pair behind one bridge sees all others alike, whatever the tree.
   void check_tree() {
@@ -110,14 +120,8 @@ class Checker {
       for (std::size_t b = a + 1; b < n_ && tried < kMostTried; ++b) {
         if (m_.cell(a, b).path != SmiPath::pix) continue;
         ++tried;
-        for (std::size_t c = 0; c < n_; ++c)
-          if (c != a && c != b && is_pci(a, c) && is_pci(b, c) &&
-              m_.cell(a, c).path != m_.cell(b, c).path) {
-            broken.push_back(fmt::format("{} is PIX, but {} is {} and {} is {}: no PCI tree",
-                                         pair(a, b), pair(a, c), text_of(m_.cell(a, c)), pair(b, c),
-                                         text_of(m_.cell(b, c))));
-            break;
-          }
+        const std::string why = differs_at(a, b);
+        if (!why.empty()) broken.push_back(why);
       }
     add(broken, "pairs behind one bridge that differ elsewhere");
   }

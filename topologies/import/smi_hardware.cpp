@@ -91,13 +91,18 @@ class HardwareBuilder {
     return back < SmiPath::pix ? there : std::min(there, back);
   }
 
-  void join_levels() {
+  template <typename Visit>
+  void for_each_known_pair(Visit&& visit) const {
     for (std::size_t a = 0; a < n_; ++a)
-      for (std::size_t b = a + 1; b < n_; ++b) {
-        const SmiPath path = pci_path(a, b);
-        for (std::size_t level = 0; level < kLevels.size(); ++level)
-          if (path != SmiPath::unknown && path <= kLevels[level]) levels_[level].join(a, b);
-      }
+      for (std::size_t b = a + 1; b < n_; ++b)
+        if (const SmiPath path = pci_path(a, b); path != SmiPath::unknown) visit(a, b, path);
+  }
+
+  void join_levels() {
+    for (std::size_t level = 0; level < kLevels.size(); ++level)
+      for_each_known_pair([&](std::size_t a, std::size_t b, SmiPath path) {
+        if (path <= kLevels[level]) levels_[level].join(a, b);
+      });
     for (std::size_t a = 0; a < m_.gpus; ++a)
       for (std::size_t b = a + 1; b < m_.gpus; ++b)
         if (pci_path(a, b) == SmiPath::unknown && same_cpu(a, b) && !apart(a, b))
@@ -127,16 +132,12 @@ class HardwareBuilder {
 
   void note_contradictions() {
     std::vector<std::string> nearer;
-    for (std::size_t a = 0; a < n_; ++a)
-      for (std::size_t b = a + 1; b < n_; ++b) {
-        const SmiPath path = pci_path(a, b);
-        if (path == SmiPath::unknown) continue;
-        for (std::size_t level = 0; level < kLevels.size(); ++level)
-          if (path > kLevels[level] && group(level, a) == group(level, b)) {
-            nearer.push_back(m_.labels[a] + "-" + m_.labels[b]);
-            break;
-          }
-      }
+    for_each_known_pair([&](std::size_t a, std::size_t b, SmiPath path) {
+      bool together = false;
+      for (std::size_t level = 0; level < kLevels.size(); ++level)
+        together |= path > kLevels[level] && group(level, a) == group(level, b);
+      if (together) nearer.push_back(m_.labels[a] + "-" + m_.labels[b]);
+    });
     if (!nearer.empty())
       out_.unknowns.push_back(
           "no PCI tree gives this matrix: nearer in the structure than printed: " +
