@@ -1,7 +1,6 @@
 // ChannelSearch: in which order GPUs are tried, and what a channel takes from the links.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <tuple>
 
 #include "algorithms/nccl/channel_search.h"
@@ -39,24 +38,32 @@ bool is_tree(GraphPattern pattern) {
          pattern == GraphPattern::tree;
 }
 
-// Keeps sums of bandwidths free of rounding noise.
-void subtract(float& left, float bandwidth) { left = std::round((left - bandwidth) * 1000) / 1000; }
+// Keeps sums of bandwidths free of rounding noise: three decimals, halves away from zero (exact in
+// double for every bandwidth there is).
+void subtract(float& left, float bandwidth) {
+  const auto scaled = static_cast<double>((left - bandwidth) * 1000);
+  const auto whole = static_cast<std::int64_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+  left = static_cast<float>(whole) / 1000;
+}
 
 }  // namespace
 
 // `sort_net`: 1: the channel leaves after the next GPU, which should be near the NIC it entered
 // by; -1: it leaves later; 0: it has left, or never does.
-std::vector<std::int32_t> ChannelSearch::next_gpus(std::int32_t gpu, std::int32_t sort_net) const {
-  const std::uint64_t channel = std::uint64_t{1} << wanted_->channels;
+void ChannelSearch::add_next_gpus(std::int32_t gpu, std::int32_t sort_net) {
+  if (nvswitch_) {
+    add_neighbours(gpu);
+    return;
+  }
   const std::int32_t net =
-      sort_net != 0 ? node_.system().net_of_id(wanted_->net(wanted_->channels, 0)) : -1;
+      sort_net != 0 ? entered_[static_cast<std::size_t>(wanted_->channels)] : -1;
   std::vector<Score> scores;
   for (std::int32_t i = 1; i < gpus_; ++i) {
     Score score;
     score.gpu = (gpu + i) % gpus_;
     score.distance = i;
+    if (!is_free(gpu, score.gpu)) continue;
     const Path& path = node_.gpu_path(gpu, score.gpu);
-    if (path.hops() == 0 || (used_[static_cast<std::size_t>(score.gpu)] & channel) != 0) continue;
     score.hops = path.hops();
     score.bandwidth = static_cast<std::int32_t>(path.bandwidth);
     if (net >= 0) {
@@ -71,29 +78,29 @@ std::vector<std::int32_t> ChannelSearch::next_gpus(std::int32_t gpu, std::int32_
             [](const Score& a, const Score& b) { return a.key() < b.key(); });
   if (sort_net == -1 && all_alike(scores)) std::reverse(scores.begin(), scores.end());
 
-  std::vector<std::int32_t> next;
-  for (const Score& score : scores) next.push_back(score.gpu);
-  if (nvswitch_) neighbours_first(gpu, next);
-  return next;
+  for (const Score& score : scores) candidates_.push_back(score.gpu);
 }
 
-// NVSwitches like few peers: only the GPUs next in index order are tried, the last named first.
-void ChannelSearch::neighbours_first(std::int32_t gpu, std::vector<std::int32_t>& next) const {
+bool ChannelSearch::is_free(std::int32_t from, std::int32_t gpu) const {
+  const std::uint64_t channel = std::uint64_t{1} << wanted_->channels;
+  return node_.gpu_path(from, gpu).hops() > 0 &&
+         (used_[static_cast<std::size_t>(gpu)] & channel) == 0;
+}
+
+// NVSwitches like few peers: only the GPUs next in index order are tried, rings backwards first.
+void ChannelSearch::add_neighbours(std::int32_t gpu) {
   const std::int32_t before = (gpu - 1 + gpus_) % gpus_;
   const std::int32_t after = (gpu + 1) % gpus_;
-  std::vector<std::int32_t> wanted{after};
-  if (wanted_->pattern == GraphPattern::ring && before != after) wanted = {after, before};
-  const bool two_exits = wanted_->pattern == GraphPattern::split_tree ||
-                         wanted_->pattern == GraphPattern::balanced_tree;
-  if (two_exits && before != after) wanted = {before, after};
-  std::size_t kept = 0;
-  for (const std::int32_t g : wanted) {
-    const auto at = std::find(next.begin(), next.end(), g);
-    if (at == next.end()) continue;
-    std::rotate(next.begin(), at, at + 1);
-    ++kept;
-  }
-  next.resize(kept);
+  const auto add = [&](std::int32_t g) {
+    if (is_free(gpu, g)) candidates_.push_back(g);
+  };
+  const GraphPattern pattern = wanted_->pattern;
+  const bool ring = pattern == GraphPattern::ring;
+  const bool two_exits =
+      pattern == GraphPattern::split_tree || pattern == GraphPattern::balanced_tree;
+  if (ring && before != after) add(before);
+  add(after);
+  if (two_exits && before != after) add(before);
 }
 
 std::int32_t ChannelSearch::gpu_pci_bandwidth(std::int32_t gpu) const {
@@ -177,10 +184,8 @@ bool ChannelSearch::crosses_intel_bridge(const Path& path, VertexKind start) con
 
 // Ports of one ASIC share what it has.
 void ChannelSearch::change_net(std::int32_t net, std::int32_t bandwidth) {
-  const Vertex& changed = node_.net(net);
-  for (std::int32_t n = 0; n < node_.nets(); ++n)
-    if (node_.net(n).asic == changed.asic && node_.net(n).port == changed.port)
-      net_left_[static_cast<std::size_t>(n)] += static_cast<float>(bandwidth);
+  for (const std::int32_t n : sharing_[static_cast<std::size_t>(net)])
+    net_left_[static_cast<std::size_t>(n)] += static_cast<float>(bandwidth);
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -40,7 +40,14 @@ ChannelSearch::ChannelSearch(const NodeTopology& node)
     reverse_.push_back(answered || shared ? node.paths().find_link(link.to, link.from, link.type)
                                           : -1);
   }
-  for (std::int32_t n = 0; n < node.nets(); ++n) net_left_.push_back(node.net(n).bandwidth);
+  for (std::int32_t n = 0; n < node.nets(); ++n) {
+    net_left_.push_back(node.net(n).bandwidth);
+    net_gpus_.push_back(local_ends(node, net_end(n), VertexKind::gpu));
+    sharing_.emplace_back();
+    for (std::int32_t other = 0; other < node.nets(); ++other)
+      if (node.net(other).asic == node.net(n).asic && node.net(other).port == node.net(n).port)
+        sharing_.back().push_back(other);
+  }
 }
 
 void ChannelSearch::run(SearchGraph& wanted, SearchGraph& best, std::int32_t& budget) {
@@ -93,6 +100,7 @@ void ChannelSearch::start_from_nets(const Walk& walk, std::int32_t& budget) {
     if (mirror_last && net.id != wanted_->net(channel - 1, 1)) continue;
 
     wanted_->net(channel, 0) = net.id;
+    entered_[static_cast<std::size_t>(channel)] = n;
     wanted_->inter_latency = net.latency;
     change_net(n, -bandwidth);
     if (heads)
@@ -132,7 +140,7 @@ void ChannelSearch::start_from_net(std::int32_t net, const Walk& walk, std::int3
   }
   const std::int32_t nearest = node_.local_gpu(net);
   if (nearest >= 0) enter(start, nearest, walk, budget);
-  const LocalEnds local = local_ends(node_, net_end(net), VertexKind::gpu);
+  const LocalEnds& local = net_gpus_[static_cast<std::size_t>(net)];
   if (local.type == PathType::dis) return;
   for (const std::int32_t gpu : local.indices)
     if (gpu != nearest) enter(start, gpu, walk, budget);
@@ -201,7 +209,7 @@ bool ChannelSearch::better() const {
 void ChannelSearch::leave(std::int32_t gpu, const Walk& walk, std::int32_t& budget) {
   if (!node_.inter()) return;
   const std::int32_t channel = wanted_->channels;
-  const std::int32_t entered = node_.system().net_of_id(wanted_->net(channel, 0));
+  const std::int32_t entered = entered_[static_cast<std::size_t>(channel)];
   // A balanced tree leaves from its first two GPUs, each with half the traffic.
   const bool halves = wanted_->pattern == GraphPattern::balanced_tree;
   const float whole = wanted_->inter_bandwidth;
@@ -246,18 +254,21 @@ bool ChannelSearch::may_leave_by(std::int32_t index, std::int32_t entered,
 }
 
 void ChannelSearch::go_on(std::int32_t gpu, const Walk& walk, std::int32_t& budget) {
-  std::vector<std::int32_t> next;
+  const std::size_t first = candidates_.size();
   if (walk.order == Order::pci) {
-    next.push_back(walk.step + 1);
+    candidates_.push_back(walk.step + 1);
   } else if (walk.order == Order::replay) {
-    next.push_back(replayed(walk.step));
+    candidates_.push_back(replayed(walk.step));
   } else {
     const std::int32_t sort_net = walk.leave_at == -1 ? 0 : walk.leave_at == walk.step + 1 ? 1 : -1;
-    next = next_gpus(gpu, sort_net);
+    add_next_gpus(gpu, sort_net);
   }
   Walk onwards = walk;
   ++onwards.step;
-  for (const std::int32_t g : next) enter({false, gpu_end(gpu)}, g, onwards, budget);
+  const std::size_t end = candidates_.size();
+  for (std::size_t i = first; i < end; ++i)
+    enter({false, gpu_end(gpu)}, candidates_[i], onwards, budget);
+  candidates_.resize(first);
 }
 
 void ChannelSearch::close_ring(std::int32_t gpu, const Walk& walk, std::int32_t& budget) {

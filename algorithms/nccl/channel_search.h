@@ -3,10 +3,12 @@
 // the result, and so is its budget of visited GPUs. A step of find_graphs; not for others.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "algorithms/nccl/net_choice.h"
+#include "algorithms/nccl/nets.h"
 #include "algorithms/nccl/node_topology.h"
 #include "algorithms/nccl/search_graph.h"
 
@@ -53,8 +55,10 @@ class ChannelSearch {
 
   [[nodiscard]] bool better() const;
   [[nodiscard]] bool may_leave_by(std::int32_t net, std::int32_t entered, std::int32_t step) const;
-  [[nodiscard]] std::vector<std::int32_t> next_gpus(std::int32_t gpu, std::int32_t sort_net) const;
-  void neighbours_first(std::int32_t gpu, std::vector<std::int32_t>& next) const;
+  // The GPUs to try next go on top of candidates_.
+  void add_next_gpus(std::int32_t gpu, std::int32_t sort_net);
+  void add_neighbours(std::int32_t gpu);
+  [[nodiscard]] bool is_free(std::int32_t from, std::int32_t gpu) const;
   [[nodiscard]] std::int32_t replayed(std::int32_t step) const;
   [[nodiscard]] std::int32_t gpu_pci_bandwidth(std::int32_t gpu) const;
 
@@ -74,9 +78,13 @@ class ChannelSearch {
   bool nvswitch_;
   SearchGraph* wanted_ = nullptr;
   SearchGraph* best_ = nullptr;
-  std::vector<std::uint64_t> used_;    // per GPU, a bit per channel
-  std::vector<float> left_;            // bandwidth per link
-  std::vector<float> net_left_;        // and per network device
+  std::vector<std::uint64_t> used_;                   // per GPU, a bit per channel
+  std::vector<float> left_;                           // bandwidth per link
+  std::vector<std::int32_t> candidates_;              // a stack, one stretch per GPU on the way
+  std::array<std::int32_t, kMaxChannels> entered_{};  // the net each channel came in by
+  std::vector<std::vector<std::int32_t>> sharing_;    // nets of one port, per net
+  std::vector<LocalEnds> net_gpus_;                   // nearest GPUs, per net
+  std::vector<float> net_left_;                       // and per network device
   std::vector<std::int32_t> reverse_;  // links that carry a share of the traffic back; -1: none
 };
 

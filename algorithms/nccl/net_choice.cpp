@@ -8,22 +8,28 @@
 namespace railyard::algorithms::nccl {
 namespace {
 
+// Path types, and none.
+constexpr std::size_t kTypes = sim::EnumTable<sim::PathType>::entries.size() + 1;
+
 void add_new(std::vector<std::int32_t>& nets, std::int32_t net) {
   if (std::find(nets.begin(), nets.end(), net) == nets.end()) nets.push_back(net);
 }
 
 }  // namespace
 
-NetChoice::NetChoice(const NodeTopology& node) : node_(node) {
+NetChoice::NetChoice(const NodeTopology& node)
+    : node_(node), known_(static_cast<std::size_t>(node.gpus() + 1) * kTypes) {
   for (std::int32_t g = 0; g < node.gpus(); ++g) local_.push_back(local_nets(node, g));
 }
 
 const std::vector<std::int32_t>& NetChoice::order(std::int32_t gpu, std::int32_t worst) {
-  const auto found = known_.find({gpu, worst});
-  if (found != known_.end()) return found->second;
-  std::vector<std::int32_t> nets = preferred(gpu);
-  add_others(nets, gpu, worst);
-  return known_.emplace(std::pair{gpu, worst}, std::move(nets)).first->second;
+  auto& known =
+      known_[static_cast<std::size_t>(gpu + 1) * kTypes + static_cast<std::size_t>(worst + 1)];
+  if (!known) {
+    known = preferred(gpu);
+    add_others(*known, gpu, worst);
+  }
+  return *known;
 }
 
 std::vector<std::int32_t> NetChoice::preferred(std::int32_t gpu) const {

@@ -2,8 +2,7 @@
 // prefer, then all others, nearest first. Answers are kept. Not for others.
 #pragma once
 
-#include <map>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "algorithms/nccl/node_topology.h"
@@ -24,8 +23,8 @@ class NetChoice {
   void add_others(std::vector<std::int32_t>& nets, std::int32_t gpu, std::int32_t worst) const;
 
   const NodeTopology& node_;
-  std::vector<std::vector<std::int32_t>> local_;  // per GPU, by channel
-  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> known_;
+  std::vector<std::vector<std::int32_t>> local_;                 // per GPU, by channel
+  std::vector<std::optional<std::vector<std::int32_t>>> known_;  // per GPU and type
 };
 
 }  // namespace railyard::algorithms::nccl
