@@ -103,21 +103,12 @@ void ChannelSearch::add_neighbours(std::int32_t gpu) {
   if (two_exits && before != after) add(before);
 }
 
+// What other channels have taken counts.
 std::int32_t ChannelSearch::gpu_pci_bandwidth(std::int32_t gpu) const {
-  const std::int32_t device = node_.gpu(gpu).device;
-  for (const SystemLink& up : node_.system().at(device).links) {
-    if (up.type != PathType::pix) continue;
-    for (std::size_t i = 0; i < node_.system().at(up.to).links.size(); ++i) {
-      const SystemLink& down = node_.system().at(up.to).links[i];
-      if (down.to != device) continue;
-      // What other channels have taken counts.
-      const std::int32_t there = node_.paths().find_link(device, up.to, up.type);
-      const std::int32_t back = node_.paths().find_link(up.to, device, down.type);
-      return static_cast<std::int32_t>(
-          std::min(left_[static_cast<std::size_t>(there)], left_[static_cast<std::size_t>(back)]));
-    }
-  }
-  return -1;
+  const auto [there, back] = pci_links_[static_cast<std::size_t>(gpu)];
+  if (there < 0 || back < 0) return -1;
+  return static_cast<std::int32_t>(
+      std::min(left_[static_cast<std::size_t>(there)], left_[static_cast<std::size_t>(back)]));
 }
 
 bool ChannelSearch::reserve(PathEnd from, PathEnd to, float times) {

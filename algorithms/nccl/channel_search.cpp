@@ -21,6 +21,20 @@ bool heads_only(GraphPattern pattern) {
   return pattern == GraphPattern::nvls || pattern == GraphPattern::collnet_direct;
 }
 
+// The PCI link of a GPU's device and the first one back.
+std::pair<std::int32_t, std::int32_t> pci_links(const NodeTopology& node, std::int32_t gpu) {
+  const System& system = node.system();
+  const std::int32_t device = node.gpu(gpu).device;
+  for (const SystemLink& up : system.at(device).links) {
+    if (up.type != PathType::pix) continue;
+    for (const SystemLink& down : system.at(up.to).links)
+      if (down.to == device)
+        return {node.paths().find_link(device, up.to, up.type),
+                node.paths().find_link(up.to, device, down.type)};
+  }
+  return {-1, -1};
+}
+
 }  // namespace
 
 ChannelSearch::ChannelSearch(const NodeTopology& node)
@@ -40,6 +54,7 @@ ChannelSearch::ChannelSearch(const NodeTopology& node)
     reverse_.push_back(answered || shared ? node.paths().find_link(link.to, link.from, link.type)
                                           : -1);
   }
+  for (std::int32_t g = 0; g < gpus_; ++g) pci_links_.push_back(pci_links(node, g));
   for (std::int32_t n = 0; n < node.nets(); ++n) {
     net_left_.push_back(node.net(n).bandwidth);
     net_gpus_.push_back(local_ends(node, net_end(n), VertexKind::gpu));
@@ -50,10 +65,12 @@ ChannelSearch::ChannelSearch(const NodeTopology& node)
   }
 }
 
-void ChannelSearch::run(SearchGraph& wanted, SearchGraph& best, std::int32_t& budget) {
+bool ChannelSearch::run(SearchGraph& wanted, SearchGraph& best, std::int32_t& budget) {
   wanted_ = &wanted;
   best_ = &best;
+  improved_ = false;
   next_channel(budget);
+  return improved_;
 }
 
 void ChannelSearch::next_channel(std::int32_t& budget) {
@@ -184,6 +201,7 @@ void ChannelSearch::complete(std::int32_t& budget) {
   ++wanted_->channels;
   if (better()) {
     *best_ = *wanted_;
+    improved_ = true;
     if (wanted_->channels == wanted_->max_channels) budget = kPerfect;
   }
   if (wanted_->channels < wanted_->max_channels) next_channel(budget);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "algorithms/nccl/net_choice.h"
@@ -20,9 +21,9 @@ class ChannelSearch {
  public:
   explicit ChannelSearch(const NodeTopology& node);
 
-  // Fills `best` if something better than it is found under the demands of `wanted`, and lowers
-  // `budget` by the visits; kPerfect: all channels wanted were found.
-  void run(SearchGraph& wanted, SearchGraph& best, std::int32_t& budget);
+  // Fills `best` if something better than it is found under the demands of `wanted` (the result
+  // tells), and lowers `budget` by the visits; kPerfect: all channels wanted were found.
+  bool run(SearchGraph& wanted, SearchGraph& best, std::int32_t& budget);
 
   NetChoice& nets() { return net_choice_; }
 
@@ -78,8 +79,10 @@ class ChannelSearch {
   bool nvswitch_;
   SearchGraph* wanted_ = nullptr;
   SearchGraph* best_ = nullptr;
-  std::vector<std::uint64_t> used_;                   // per GPU, a bit per channel
-  std::vector<float> left_;                           // bandwidth per link
+  bool improved_ = false;
+  std::vector<std::uint64_t> used_;                               // per GPU, a bit per channel
+  std::vector<std::pair<std::int32_t, std::int32_t>> pci_links_;  // up and down, per GPU
+  std::vector<float> left_;                                       // bandwidth per link
   std::vector<std::int32_t> candidates_;              // a stack, one stretch per GPU on the way
   std::array<std::int32_t, kMaxChannels> entered_{};  // the net each channel came in by
   std::vector<std::vector<std::int32_t>> sharing_;    // nets of one port, per net

@@ -8,6 +8,7 @@
 
 #include "algorithms/nccl/channel_search.h"
 #include "algorithms/nccl/nets.h"
+#include "algorithms/nccl/search_memory.h"
 
 namespace railyard::algorithms::nccl {
 namespace {
@@ -63,6 +64,7 @@ class GraphFinder {
   GraphFinder(const NodeTopology& node, SearchGraph graph)
       : node_(node),
         search_(node),
+        memory_(node),
         best_(std::move(graph)),
         sm_(node.system().min_sm()),
         speeds_(speeds(sm_, node.inter())) {}
@@ -151,7 +153,12 @@ class GraphFinder {
     std::int32_t budget = wanted_.same_channels ? kSameChannelsBudget : kBudget;
     wanted_.channels = 0;
     all_budget_ -= budget;
-    search_.run(wanted_, best_, budget);
+    if (const auto left = memory_.fruitless(wanted_)) {
+      budget = *left;
+    } else {
+      const bool improved = search_.run(wanted_, best_, budget);
+      memory_.note(wanted_, improved, budget);
+    }
     if (first_pass) left_ = budget;
     return budget;
   }
@@ -290,6 +297,7 @@ class GraphFinder {
 
   const NodeTopology& node_;
   ChannelSearch search_;
+  SearchMemory memory_;
   SearchGraph best_;
   SearchGraph wanted_;
   std::int32_t sm_;
