@@ -6,6 +6,7 @@
 
 #include "algorithms/nccl/nets.h"
 #include "algorithms/nccl/node_topology.h"
+#include "algorithms/nccl/transport.h"
 #include "tests/decisions/decision_files.h"
 #include "tests/skip.h"
 
@@ -61,13 +62,49 @@ void compare_local_nets(Comparison& comparison, const DecisionFile& file,
   }
 }
 
+// What is left of the channels per peer once they share the communicator's.
+int shared_channels_per_peer(int per_peer, const nlohmann::json& comm) {
+  const int channels = comm.at("p2pnChannels").get<int>();
+  int power = 1;
+  while (power < per_peer) power *= 2;
+  if (comm.at("nNodes").get<int>() == 1) return std::min(power, channels);
+  constexpr int kPeersAtOnce = 8;
+  const int rounds = (comm.at("nRanks").get<int>() + kPeersAtOnce - 1) / kPeersAtOnce;
+  while (power * rounds > channels && power > 1) power /= 2;
+  return power;
+}
+
+void compare_comm(Comparison& comparison, const DecisionFile& file, const NodeTopology& node) {
+  const nlohmann::json& comm = file.json.at("comm");
+  float least = nccl::min_net_bandwidth(node, 0);
+  int per_peer = nccl::p2p_channels_per_peer(node, 0);
+  for (std::int32_t g = 1; g < node.gpus(); ++g) {
+    least = std::min(least, nccl::min_net_bandwidth(node, g));
+    per_peer = std::min(per_peer, nccl::p2p_channels_per_peer(node, g));
+  }
+  comparison.near(least, comm.at("minNetBw").get<double>(), file.name + " minNetBw");
+  comparison.equal(shared_channels_per_peer(per_peer, comm),
+                   comm.at("p2pnChannelsPerPeer").get<int>(), file.name + " p2pnChannelsPerPeer");
+  comparison.equal(nccl::all_nvlink(node) ? 1 : 0, comm.at("isAllNvlink").get<int>(),
+                   file.name + " isAllNvlink");
+  comparison.equal(nccl::all_direct_p2p(node) ? 1 : 0, comm.at("isAllDirectP2p").get<int>(),
+                   file.name + " isAllDirectP2p");
+  comparison.equal(node.system().min_sm(), comm.at("minCompCap").get<int>(),
+                   file.name + " minCompCap");
+  const nccl::Vertex& cpu = node.system().at(VertexKind::cpu, 0);
+  comparison.equal(static_cast<int>(cpu.arch), comm.at("cpuArch").get<int>(),
+                   file.name + " cpuArch");
+  comparison.equal(static_cast<int>(cpu.vendor), comm.at("cpuVendor").get<int>(),
+                   file.name + " cpuVendor");
+}
+
 TEST_CASE("system, paths and local nets are NCCL's") {
   if (decision_files().empty()) RAILYARD_SKIP("no reference/nccl-decisions");
   Comparison system("system");
   Comparison paths("paths");
   Comparison nets("nets");
   Comparison local("localNets");
-  Comparison comm("p2p channels, network bandwidth");
+  Comparison comm("communicator's facts");
   for (const DecisionFile& file : decision_files()) {
     CAPTURE(file.name);
     const auto node = NodeTopology::build(file.first_node(), file.environment, file.capabilities);
@@ -88,10 +125,7 @@ TEST_CASE("system, paths and local nets are NCCL's") {
     compare_matrix(paths, file, n, "gpu_cpu", VertexKind::gpu, VertexKind::cpu);
     compare_nets(nets, file, n);
     compare_local_nets(local, file, n);
-    float least = nccl::min_net_bandwidth(n, 0);
-    for (std::int32_t g = 1; g < n.gpus(); ++g)
-      least = std::min(least, nccl::min_net_bandwidth(n, g));
-    comm.near(least, file.json.at("comm").at("minNetBw").get<double>(), file.name + " minNetBw");
+    compare_comm(comm, file, n);
   }
   CHECK(system.all_equal());
   CHECK(paths.all_equal());
