@@ -332,6 +332,11 @@ sim::Result<System> build_system(const NodeInputs& inputs) {
   system.hosts = static_cast<std::int32_t>(inputs.hosts.size());
   VertexBuilder builder(system);
   for (const FusedCpu& cpu : cpus) builder.add_cpu(cpu);
+  for (const NodeRank& rank : inputs.ranks)
+    if (system.gpu_of_rank(rank.rank) < 0)
+      return sim::bad_input(fmt::format(
+          "GPU {} of host {} is below a PCI device that is no bridge: NCCL does not find it there",
+          rank.dev, rank.host));
   RAILYARD_TRY(add_links(system, cpus));
   flatten_switches(system);
   connect_cpus(system);

@@ -32,25 +32,26 @@ class Fusion {
     return fused;
   }
 
-  // A rank whose GPU the hardware does not have, or -1.
-  [[nodiscard]] std::int32_t missing_dev() const {
+  [[nodiscard]] sim::Result<void> check() const {
     for (const auto& [dev, seat] : ranks_)
-      if (!seat.found) return dev;
-    return -1;
+      if (seat.found != 1)
+        return sim::bad_input(fmt::format("host {} has {} with dev {}", host_,
+                                          seat.found == 0 ? "no GPU" : "several GPUs", dev));
+    return {};
   }
 
  private:
   struct Seat {
     std::size_t position = 0;
     std::int32_t rank = 0;
-    bool found = false;
+    std::int32_t found = 0;
   };
 
   FusedPci pci(const sim::HardwarePci& pci) {
     FusedPci fused{&pci, kNobody, -1, {}};
     if (pci.gpu) {
       if (const auto seat = ranks_.find(pci.gpu->dev); seat != ranks_.end()) {
-        seat->second.found = true;
+        ++seat->second.found;
         fused.rank = seat->second.rank;
         fused.first_rank = seat->second.position;
       }
@@ -101,8 +102,7 @@ sim::Result<std::vector<FusedCpu>> fuse(const NodeInputs& inputs) {
       FusedCpu fused = fusion.cpu(cpu);
       if (fused.first_rank != kNobody) cpus.push_back(std::move(fused));
     }
-    if (const std::int32_t dev = fusion.missing_dev(); dev >= 0)
-      return sim::bad_input(fmt::format("host {} has no GPU with dev {}", host, dev));
+    RAILYARD_TRY(fusion.check());
   }
   std::stable_sort(cpus.begin(), cpus.end(), [](const FusedCpu& a, const FusedCpu& b) {
     return a.first_rank < b.first_rank;
