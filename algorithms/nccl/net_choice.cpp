@@ -58,13 +58,16 @@ void NetChoice::add_others(std::vector<std::int32_t>& nets, std::int32_t gpu,
             static_cast<std::size_t>(gpu == kAnyGpu ? node_.gpus() : 1);
   const std::int32_t first = gpu == kAnyGpu ? 0 : gpu;
   const std::int32_t end = gpu == kAnyGpu ? node_.gpus() : gpu + 1;
-  const std::int32_t devices = std::min(node_.nets(), kMaxChannels);
   for (std::int32_t type = 0; type <= worst; ++type)
     for (std::int32_t g = first; g < end; ++g)
-      for (std::int32_t n = 0; n < devices; ++n) {
-        if (nets.size() >= limit) return;
-        if (node_.net_path(g, n).type == static_cast<sim::PathType>(type)) add_new(nets, n);
-      }
+      add_at_distance(nets, g, static_cast<sim::PathType>(type), limit);
+}
+
+void NetChoice::add_at_distance(std::vector<std::int32_t>& nets, std::int32_t gpu,
+                                sim::PathType type, std::size_t limit) const {
+  const std::int32_t devices = std::min(node_.nets(), kMaxChannels);
+  for (std::int32_t n = 0; n < devices && nets.size() < limit; ++n)
+    if (node_.net_path(gpu, n).type == type) add_new(nets, n);
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -21,6 +21,8 @@ class NetChoice {
  private:
   [[nodiscard]] std::vector<std::int32_t> preferred(std::int32_t gpu) const;
   void add_others(std::vector<std::int32_t>& nets, std::int32_t gpu, std::int32_t worst) const;
+  void add_at_distance(std::vector<std::int32_t>& nets, std::int32_t gpu, sim::PathType type,
+                       std::size_t limit) const;
 
   const NodeTopology& node_;
   std::vector<std::vector<std::int32_t>> local_;                 // per GPU, by channel

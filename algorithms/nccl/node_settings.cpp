@@ -47,6 +47,8 @@ NodeSettings node_settings(const Environment& env) {
   settings.gdr_read = automatic(env, "NCCL_NET_GDR_READ");
   settings.gdr_over_c2c = env.integer("NCCL_NET_GDR_C2C", 1) != 0;
   settings.force_flush = env.integer("NCCL_NET_FORCE_FLUSH", 0) != 0;
+  settings.sockets = env.integer("NCCL_IB_DISABLE", 0) != 0 ||
+                     sim::equal_ignoring_case(env.text("NCCL_NET").value_or(""), "Socket");
   settings.pxn = env.integer("NCCL_PXN_DISABLE", 0) != 1;
   settings.pxn_over_c2c = env.integer("NCCL_PXN_C2C", 1) != 0;
   settings.p2p_pxn_level = env.integer("NCCL_P2P_PXN_LEVEL", 2);

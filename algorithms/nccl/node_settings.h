@@ -19,6 +19,7 @@ struct Capabilities {
   bool shared_memory = true;  // the ranks of a host share /dev/shm
   bool same_process = false;  // the ranks of a host are one process
   bool cumem = true;          // cuMem handles instead of legacy CUDA IPC
+  bool sockets = false;       // no InfiniBand verbs: sockets over the same NICs
   bool gpu_direct = true;     // false: no GPUDirect RDMA, whatever the file says
   bool multicast = false;     // NVLink multicast (NVLS)
   bool collnet = false;       // a collective network plugin (SHARP)
@@ -39,6 +40,7 @@ struct NodeSettings {
   std::optional<bool> gdr_read;                             // NCCL_NET_GDR_READ
   bool gdr_over_c2c = true;                                 // NCCL_NET_GDR_C2C
   bool force_flush = false;                                 // NCCL_NET_FORCE_FLUSH
+  bool sockets = false;                                     // NCCL_IB_DISABLE, NCCL_NET=Socket
   bool pxn = true;                                          // NCCL_PXN_DISABLE
   bool pxn_over_c2c = true;                                 // NCCL_PXN_C2C
   std::int64_t p2p_pxn_level = 2;                           // NCCL_P2P_PXN_LEVEL

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "algorithms/nccl/net_selection.h"
 #include "algorithms/nccl/path_rules.h"
 
 namespace railyard::algorithms::nccl {
@@ -35,7 +36,8 @@ sim::Result<NodeTopology> NodeTopology::of_all_ranks(const NodeInputs& inputs,
                                                      const Environment& env,
                                                      const Capabilities& capabilities) {
   NodeTopology node;
-  RAILYARD_ASSIGN(node.system_, build_system(inputs));
+  NetSelection selection(env);
+  RAILYARD_ASSIGN(node.system_, build_system(selection.apply(inputs)));
   node.settings_ = node_settings(env);
   node.capabilities_ = capabilities;
   PathRules(node).run();
@@ -137,7 +139,8 @@ bool NodeTopology::shm_connects(std::int32_t from, std::int32_t to) const {
 
 GdrMode NodeTopology::check_gdr(std::int32_t index, std::int32_t net_index, bool read) const {
   const Vertex& device = gpu(index);
-  if (!net(net_index).gdr || !device.gdr || !capabilities_.gpu_direct) return GdrMode::off;
+  if (!net(net_index).gdr || !device.gdr || !capabilities_.gpu_direct || sockets())
+    return GdrMode::off;
   if (read && settings_.gdr_read.has_value() && !*settings_.gdr_read) return GdrMode::off;
   if (read && !settings_.gdr_read.has_value() && device.sm < kAmpere) {
     // Before Ampere reads hurt other PCI traffic: only where GPUs have NVLink for it.

@@ -58,6 +58,8 @@ class NodeTopology {
   [[nodiscard]] const Vertex& net(std::int32_t index) const {
     return system_.at(VertexKind::net, index);
   }
+  // Whether the network is plain sockets: no GPUDirect RDMA, hence no PXN.
+  [[nodiscard]] bool sockets() const { return capabilities_.sockets || settings_.sockets; }
   // Whether the communicator goes on beyond this node.
   [[nodiscard]] bool inter() const { return inter_; }
   // Best bandwidth of one path, and of all links of a GPU together.

@@ -33,17 +33,21 @@ class Search {
     std::vector<std::int32_t> level{base_};
     while (!level.empty()) {
       std::vector<std::int32_t> next;
-      for (const std::int32_t vertex : level)
-        for (const SystemLink& link : system_.at(vertex).links) {
-          near[static_cast<std::size_t>(link.to)] = 1;
-          if (!step(found, vertex, link)) continue;
-          if (std::find(next.begin(), next.end(), link.to) == next.end()) next.push_back(link.to);
-        }
+      for (const std::int32_t vertex : level) spread(vertex, found, near, next);
       level = std::move(next);
     }
   }
 
  private:
+  void spread(std::int32_t vertex, std::vector<Path>& found, std::vector<std::uint8_t>& near,
+              std::vector<std::int32_t>& next) const {
+    for (const SystemLink& link : system_.at(vertex).links) {
+      near[static_cast<std::size_t>(link.to)] = 1;
+      const bool known = std::find(next.begin(), next.end(), link.to) != next.end();
+      if (step(found, vertex, link) && !known) next.push_back(link.to);
+    }
+  }
+
   bool step(std::vector<Path>& found, std::int32_t vertex, const SystemLink& link) const {
     const Path& path = found[static_cast<std::size_t>(vertex)];
     Path& beyond = found[static_cast<std::size_t>(link.to)];

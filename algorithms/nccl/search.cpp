@@ -350,14 +350,20 @@ sim::ChannelGraph finished_graph(const NodeTopology& node, const SearchGraph& gr
   return done;
 }
 
+// The GPU that a file's number means; -1: none.
+std::int32_t numbered(const NodeTopology& node, std::int32_t number, bool is_rank) {
+  if (is_rank) return node.system().gpu_of_rank(number);
+  for (std::int32_t g = 0; g < node.gpus(); ++g)
+    if (node.gpu(g).dev == number) return g;
+  return -1;
+}
+
 // Device numbers of a file become ranks.
 sim::Result<sim::ChannelGraph> graph_of_file(const NodeTopology& node, sim::ChannelGraph graph,
                                              bool has_ranks) {
   for (sim::ChannelGraph::Channel& channel : graph.channels)
     for (std::int32_t& gpu : channel.gpus) {
-      std::int32_t found = -1;
-      for (std::int32_t g = 0; g < node.gpus(); ++g)
-        if ((has_ranks ? node.gpu(g).rank : node.gpu(g).dev) == gpu && found < 0) found = g;
+      const std::int32_t found = numbered(node, gpu, has_ranks);
       if (found < 0)
         return sim::bad_input(fmt::format("graph file: {} has {} {}, which is not in the node",
                                           sim::to_text(graph.kind), has_ranks ? "rank" : "GPU",
@@ -411,8 +417,9 @@ sim::Result<std::vector<sim::ChannelGraph>> find_graphs(const NodeTopology& node
 
 bool nvls_available(const NodeTopology& node, const Environment& environment) {
   constexpr std::int64_t kAutomatic = 2;
-  return environment.integer("NCCL_NVLS_ENABLE", kAutomatic) != 0 &&
-         node.capabilities().multicast && node.gpus() >= 2;
+  const std::int64_t wanted = environment.integer("NCCL_NVLS_ENABLE", kAutomatic);
+  const bool able = wanted == kAutomatic ? node.capabilities().multicast : wanted != 0;
+  return able && node.gpus() >= 2;
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -36,8 +36,8 @@ struct GraphOptions {
 sim::Result<std::vector<sim::ChannelGraph>> find_graphs(const NodeTopology& node,
                                                         const GraphOptions& options);
 
-// Whether NCCL would try NVLS in this node at all: multicast, more than one GPU, not switched off
-// (NCCL_NVLS_ENABLE). The search then also asks for an NVSwitch and Hopper.
+// Whether NCCL would try NVLS in this node at all: more than one GPU, and multicast unless
+// NCCL_NVLS_ENABLE says 0 or 1. The search then also asks for an NVSwitch and Hopper.
 bool nvls_available(const NodeTopology& node, const Environment& environment);
 
 }  // namespace railyard::algorithms::nccl

@@ -120,6 +120,10 @@ void note_gdr(const NodeTopology& node, std::vector<std::string>& lost) {
   for (std::int32_t g = 0; g < node.gpus(); ++g) {
     const std::int32_t net = local_net(node, g, 0);
     if (net < 0 || node.check_gdr(g, net, false) != GdrMode::off) continue;
+    if (node.sockets()) {
+      ++reasons["sockets"];
+      continue;
+    }
     const bool able = node.net(net).gdr && node.gpu(g).gdr && node.capabilities().gpu_direct;
     ++reasons[able ? fmt::format("path type {} to the NIC is farther than it goes",
                                  sim::to_text(node.net_path(g, net).type))

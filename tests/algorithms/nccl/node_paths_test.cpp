@@ -214,6 +214,42 @@ TEST_CASE("GPUs sharing NICs start at different ones") {
   CHECK(nccl::local_nets(odd, 1) == std::vector<std::int32_t>{2, 3});
 }
 
+TEST_CASE("NCCL_IB_HCA names the NICs to use, which are numbered anew") {
+  sim::Hardware host;
+  host.cpus = {
+      intel(0, {pci_switch("0000:01:00.0", {gpu(0, 80), nic(0, 200), nic(1, 200), nic(11, 200)})})};
+  const auto names = [&](const std::string& list) {
+    const nccl::NodeTopology node = node_of(one_host(host, 1, 2), {{"NCCL_IB_HCA", list}});
+    std::vector<std::pair<std::int32_t, std::uint64_t>> found;
+    for (std::int32_t n = 0; n < node.nets(); ++n)
+      found.emplace_back(node.net(n).dev, node.net(n).asic - 0xa0);
+    return found;
+  };
+  using Found = std::vector<std::pair<std::int32_t, std::uint64_t>>;  // number, which NIC
+  CHECK(names("") == Found{{0, 0}, {1, 1}, {11, 11}});
+  CHECK(names("mlx5_1") == Found{{0, 1}, {1, 11}});
+  CHECK(names("=mlx5_1") == Found{{0, 1}});
+  CHECK(names("^mlx5_1") == Found{{0, 0}});
+  CHECK(names("^=mlx5_1,mlx5_0") == Found{{0, 11}});
+  CHECK(names("mlx5_0:1,mlx5_11:2") == Found{{0, 0}});
+}
+
+TEST_CASE("sockets have no GPUDirect RDMA") {
+  sim::Hardware host;
+  host.cpus = {intel(0, {pci_switch("0000:01:00.0", {gpu(0, 80), nic(0, 100)})})};
+  const nccl::NodeRequest request = one_host(host, 1, 2);
+  CHECK(!node_of(request).sockets());
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>{{"NCCL_IB_DISABLE", "1"}, {"NCCL_NET", "socket"}}) {
+    const nccl::NodeTopology node = node_of(request, {{name, value}});
+    CHECK(node.check_gdr(0, 0, false) == GdrMode::off);
+    CHECK(node.net_path(0, 0).type == PathType::phb);
+  }
+  nccl::Capabilities ethernet;
+  ethernet.sockets = true;
+  CHECK(node_of(request, {}, ethernet).check_gdr(0, 0, false) == GdrMode::off);
+}
+
 TEST_CASE("channels per peer: NVLinks of the path, or NICs and their bandwidth") {
   sim::Hardware host;
   host.cpus = {intel(0, {gpu(0, 80, {nvlink_to_gpu(1, 4)}), gpu(1, 80, {nvlink_to_gpu(0, 4)})})};

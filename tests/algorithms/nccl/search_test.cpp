@@ -88,7 +88,9 @@ TEST_CASE("NVLS heads: all GPUs in one node, one per NIC between nodes") {
   const nccl::NodeTopology alone = node_of(one_host(host, 4, 4), {}, multicast);
   CHECK(nccl::nvls_available(alone, variables()));
   CHECK(!nccl::nvls_available(alone, variables({{"NCCL_NVLS_ENABLE", "0"}})));
-  CHECK(!nccl::nvls_available(node_of(one_host(host, 4, 4)), variables()));
+  const nccl::NodeTopology plain = node_of(one_host(host, 4, 4));
+  CHECK(!nccl::nvls_available(plain, variables()));
+  CHECK(nccl::nvls_available(plain, variables({{"NCCL_NVLS_ENABLE", "1"}})));
   nccl::GraphOptions options;
   options.nvls = true;
   const auto inside = graphs_of(alone, options);
