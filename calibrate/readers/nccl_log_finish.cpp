@@ -7,6 +7,8 @@
 namespace railyard::calibrate::nccl_log {
 namespace {
 
+constexpr std::size_t kOpenCommunicators = 64;  // of one size, still joined by ranks without id
+
 template <typename Item, typename Key>
 void sort_unique(std::vector<Item>& items, Key key) {
   std::stable_sort(items.begin(), items.end(),
@@ -37,38 +39,55 @@ sim::Result<Log> Builder::finish() {
   return std::move(log_);
 }
 
-// Ranks with an id join by it. Those without join the latest communicator of their size that
-// misses them, else open one.
+// Ranks with an id join by it. Those without (torn lines, logs that have none) join the latest
+// communicator of their size that misses them, else open one.
 void Builder::group_ranks() {
-  struct Open {
-    std::size_t index = kNone;
+  struct Roll {  // who is there
     std::set<std::int64_t> present;
     std::size_t members = 0;
   };
+  std::vector<Roll> rolls;  // parallel to log_.communicators
+  std::map<std::int64_t, std::vector<std::size_t>> by_size;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> by_id;
-  std::map<std::int64_t, Open> by_size;
+  const auto create = [&](const Rank& rank) {
+    log_.communicators.push_back(
+        {.id = rank.comm_id, .id_known = rank.comm_id != 0, .rank_count = rank.rank_count});
+    rolls.emplace_back();
+    by_size[rank.rank_count].push_back(log_.communicators.size() - 1);
+    return log_.communicators.size() - 1;
+  };
+  const auto join = [&](std::size_t index, std::size_t communicator) {
+    Rank& rank = log_.ranks[index];
+    rank.communicator = communicator;
+    log_.communicators[communicator].members.push_back(index);
+    if (rank.rank >= 0) rolls[communicator].present.insert(rank.rank);
+    ++rolls[communicator].members;
+  };
   for (std::size_t i = 0; i < log_.ranks.size(); ++i) {
-    Rank& rank = log_.ranks[i];
-    const auto create = [&] {
-      log_.communicators.push_back(
-          {.id = rank.comm_id, .id_known = rank.comm_id != 0, .rank_count = rank.rank_count});
-      return log_.communicators.size() - 1;
+    const Rank& rank = log_.ranks[i];
+    if (rank.comm_id == 0) continue;
+    const auto [found, is_new] = by_id.try_emplace({rank.comm_id, rank.rank_count}, kNone);
+    if (is_new) found->second = create(rank);
+    join(i, found->second);
+  }
+  for (std::size_t i = 0; i < log_.ranks.size(); ++i) {
+    const Rank& rank = log_.ranks[i];
+    if (rank.comm_id != 0) continue;
+    std::vector<std::size_t>& open = by_size[rank.rank_count];
+    const auto full = [&](std::size_t index) {
+      return rank.rank_count > 0 &&
+             rolls[index].members >= static_cast<std::size_t>(rank.rank_count);
     };
-    if (rank.comm_id != 0) {
-      const auto [found, is_new] = by_id.try_emplace({rank.comm_id, rank.rank_count}, kNone);
-      if (is_new) found->second = create();
-      rank.communicator = found->second;
-    } else {
-      Open& open = by_size[rank.rank_count];
-      const bool taken = rank.rank >= 0 && open.present.count(rank.rank) != 0;
-      const bool full =
-          rank.rank_count > 0 && open.members >= static_cast<std::size_t>(rank.rank_count);
-      if (open.index == kNone || taken || full) open = Open{.index = create()};
-      if (rank.rank >= 0) open.present.insert(rank.rank);
-      ++open.members;
-      rank.communicator = open.index;
+    const auto misses = [&](std::size_t index) {
+      return !full(index) && rolls[index].present.count(rank.rank) == 0;
+    };
+    if (open.size() > kOpenCommunicators) {
+      std::erase_if(open, full);
+      if (open.size() > kOpenCommunicators)
+        open.erase(open.begin(), open.end() - kOpenCommunicators / 2);
     }
-    log_.communicators[rank.communicator].members.push_back(i);
+    const auto found = std::find_if(open.rbegin(), open.rend(), misses);
+    join(i, found != open.rend() ? *found : create(rank));
   }
 }
 

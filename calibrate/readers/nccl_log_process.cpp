@@ -6,6 +6,8 @@
 namespace railyard::calibrate::nccl_log {
 namespace {
 
+constexpr std::size_t kMaxVersions = 64;  // distinct ones; a log of that many is no log
+
 NetDevice& device_at(std::vector<NetDevice>& devices, std::int64_t index) {
   for (NetDevice& device : devices)
     if (device.index == index) return device;
@@ -55,7 +57,7 @@ bool Builder::find_version(std::string_view text, bool torn) {
   if (version.text.empty()) return false;
   const bool known = std::any_of(log_.versions.begin(), log_.versions.end(),
                                  [&](const Version& other) { return other.text == version.text; });
-  if (!known) log_.versions.push_back(std::move(version));
+  if (!known && log_.versions.size() < kMaxVersions) log_.versions.push_back(std::move(version));
   return true;
 }
 

@@ -116,8 +116,10 @@ std::optional<Segmenter::Found> Segmenter::prefix_at(std::string_view line, std:
   std::size_t end = nccl;
   if (!take_before(line, end, ' ')) return std::nullopt;
   if (found.segment.level == Level::warn || found.segment.level == Level::other) {
-    const std::size_t bracket = line.rfind("] ", end);
-    if (bracket == std::string_view::npos || end - bracket > kMaxLocation) return std::nullopt;
+    const std::size_t from = end > kMaxLocation ? end - kMaxLocation : 0;
+    const std::size_t in_window = line.substr(from, end + 1 - from).rfind("] ");
+    if (in_window == std::string_view::npos) return std::nullopt;
+    const std::size_t bracket = from + in_window;
     if (bracket + 2 < end) found.segment.where = line.substr(bracket + 2, end - bracket - 2);
     end = bracket + 1;
   }
@@ -137,20 +139,29 @@ std::optional<Segmenter::Found> Segmenter::prefix_at(std::string_view line, std:
   std::size_t token = end;
   while (token > 0 && end - token < kMaxHost && is_host_character(line[token - 1])) --token;
   if (token == end) return std::nullopt;
-  found.segment.host = host_name(line, token, end);
+  found.segment.host = host_name(line, line.substr(token, end - token), *pid);
   found.begin = end - found.segment.host.size();
   return found;
 }
 
-std::string_view Segmenter::host_name(std::string_view line, std::size_t token_begin,
-                                      std::size_t token_end) {
-  const std::string_view token = line.substr(token_begin, token_end - token_begin);
-  if (segments_.empty() && is_tool_prefix(line.substr(0, token_begin))) {
+std::string_view Segmenter::host_name(std::string_view line, std::string_view token,
+                                      std::int64_t pid) {
+  std::vector<std::string>& of_pid = hosts_of_pid_[pid];
+  for (const std::string& host : of_pid)
+    if (token == host) return token;
+  for (const std::string& host : of_pid)
+    if (token.ends_with(host)) return token.substr(token.size() - host.size());
+  const auto begin = static_cast<std::size_t>(token.data() - line.data());
+  if (segments_.empty() && is_tool_prefix(line.substr(0, begin))) {
     hosts_.emplace(token);
+    of_pid.emplace_back(token);
     return token;
   }
-  for (std::size_t skip = 0; skip < token.size(); ++skip)
-    if (hosts_.count(std::string(token.substr(skip))) != 0) return token.substr(skip);
+  for (std::size_t skip = 0; skip < token.size(); ++skip) {
+    if (hosts_.count(std::string(token.substr(skip))) == 0) continue;
+    of_pid.emplace_back(token.substr(skip));
+    return token.substr(skip);
+  }
   return token;
 }
 

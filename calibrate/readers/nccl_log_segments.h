@@ -2,15 +2,17 @@
 //
 // A message begins at "host:pid:tid [dev] NCCL INFO" wherever on the line it stands; WARN has
 // "file.cc:line" before NCCL, CALL has no [dev]. A message that another one interrupts is torn.
-// Text can run into a host name ("sumnode00:1:1"): a name is cut to the longest known host that
-// ends it, and a host is known once its name stood where a message should begin, or from the
-// header that nccl-tests prints ("# Rank 0 ... on node00 device 0").
+// Text can run into a host name ("sumnode00:1:1"). A name is cut to a host that ends it, if that
+// host is known with the same pid, or if the name stands where no message should begin; a host is
+// known once its name stood where one should, or from the header that nccl-tests prints
+// ("# Rank 0 ... on node00 device 0").
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -45,9 +47,10 @@ class Segmenter {
     std::size_t text = 0;
   };
   std::optional<Found> prefix_at(std::string_view line, std::size_t nccl);
-  std::string_view host_name(std::string_view line, std::size_t token_begin, std::size_t token_end);
+  std::string_view host_name(std::string_view line, std::string_view token, std::int64_t pid);
 
   std::unordered_set<std::string> hosts_;
+  std::unordered_map<std::int64_t, std::vector<std::string>> hosts_of_pid_;
   std::vector<Segment> segments_;
   std::string_view before_;
   std::string clean_;  // the line without ANSI sequences
