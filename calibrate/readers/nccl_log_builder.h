@@ -46,6 +46,7 @@ class Builder {
     std::size_t call_rank = kNone;                        // the last call
     Function call_function = Function::all_reduce;
     std::int64_t call_bytes = -1, call_ranks = -1;
+    std::size_t call = kNone;  // into Log::calls
   };
   struct Message {
     const Segment& segment;

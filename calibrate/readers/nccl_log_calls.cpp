@@ -110,7 +110,11 @@ Outcome Builder::call(Message& message, Function function) {
     if (call.count >= 0 && call.count <= INT64_MAX / size) thread.call_bytes = call.count * size;
   }
   ++log_.counts.calls;
-  if (log_.calls.size() < options_.max_calls) log_.calls.push_back(call);
+  thread.call = kNone;
+  if (log_.calls.size() < options_.max_calls) {
+    thread.call = log_.calls.size();
+    log_.calls.push_back(call);
+  }
   return Outcome::fact;
 }
 
@@ -151,6 +155,7 @@ Outcome Builder::choice(Message& message, std::optional<Function> function) {
                            choice.bytes / thread.call_bytes == thread.call_ranks &&
                            choice.bytes % thread.call_bytes == 0));
   if (!choice.function && last_call) choice.function = thread.call_function;
+  if (last_call && choice.function == thread.call_function) choice.call = thread.call;
   if (choice.rank == kNone) choice.rank = any_rank(message);
   ++log_.counts.choices;
   if (log_.choices.size() < options_.max_calls) log_.choices.push_back(std::move(choice));

@@ -206,6 +206,7 @@ struct Choice {
   double time = -1;    // NCCL's own estimate
   std::int64_t first_channel = -1, last_channel = -1;
   std::size_t rank = kNone;  // a rank of the communicator (of the thread's last call)
+  std::size_t call = kNone;  // into Log::calls: the call before it, if the bytes are its own
   Line line = 0;
 };
 

@@ -215,7 +215,7 @@ TEST_CASE("nccl log lines: calls and choices of each age") {
       "AllGather: opCount a sendbuff 0x1 recvbuff 0x2 count 100 datatype 9 op 0 root 0 comm 0xabc0 "
       "[nranks=16] stream 0x5\n"
       "3200 Bytes -> Algo 1 proto 2 time 15.250000\n"
-      "AllGather: 200 Bytes -> Algo 6 proto 2 time 3.5\n"
+      "AllGather: 208 Bytes -> Algo 6 proto 2 time 3.5\n"
       "AllReduce: 4 Bytes -> Algo NVLS_TREE proto LL128 channel{Lo..Hi}={2..15}\n"
       "AllReduce [Symmetric]: 64 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 nthreads 512 nWorks "
       "1\n"
@@ -236,6 +236,8 @@ TEST_CASE("nccl log lines: calls and choices of each age") {
   CHECK(log.choices[0].algorithm == log::Algorithm::ring);
   CHECK(log.choices[0].protocol == log::Protocol::simple);
   CHECK(log.choices[0].time == 15.25);
+  CHECK(log.choices[0].call == 0);
+  CHECK(log.choices[1].call == log::kNone);  // 208 bytes are not its
   CHECK(log.choices[1].algorithm == log::Algorithm::pat);
   CHECK(log.choices[2].algorithm == log::Algorithm::nvls_tree);
   CHECK(log.choices[2].protocol == log::Protocol::ll128);

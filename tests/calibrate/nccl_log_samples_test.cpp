@@ -291,6 +291,8 @@ TEST_CASE("nccl log: 2 x A100 with an NVLink bridge, graphs, tuning table, choic
     CHECK(choice.algorithm == log::Algorithm::ring);
     CHECK(choice.protocol == log::Protocol::simple);
     CHECK(choice.last_channel == 23);
+    REQUIRE(choice.call != log::kNone);
+    CHECK(log.calls[choice.call].count * 4 == choice.bytes);
     CHECK(log.ranks[choice.rank].communicator == 0);
     if (choice.bytes == 8589934592) ++largest;
   }
