@@ -114,6 +114,7 @@ class Builder {
   Outcome call_or_choice(Message& message, Function function);
   Outcome call(Message& message, Function function);
   Outcome choice(Message& message, std::optional<Function> function);
+  static bool is_own_size(std::int64_t bytes, const Thread& thread);
   Outcome tuning_columns(Message& message);
   Outcome tuning_row(Message& message);
   // nccl_log_finish.cpp

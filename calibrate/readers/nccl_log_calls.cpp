@@ -30,15 +30,17 @@ std::optional<Algorithm> algorithm_named(std::string_view name) {
   return named<Algorithm>(name);
 }
 
+std::optional<Protocol> protocol_named(std::string_view name) {
+  const auto protocol = named<Protocol>(name);
+  return protocol == Protocol::plain ? std::nullopt : protocol;  // not NCCL's
+}
+
 // A choice prints names, before 2.25 numbers.
 template <typename E>
-std::optional<E> name_or_number(std::string_view text) {
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
-    const auto index = static_cast<std::size_t>(text[0] - '0');
-    if (index < sim::EnumTable<E>::entries.size()) return sim::EnumTable<E>::entries[index].value;
-    return std::nullopt;
-  }
-  return named<E>(text);
+std::optional<E> numbered(std::string_view text, std::size_t count) {
+  if (text.size() != 1 || text[0] < '0') return std::nullopt;
+  const auto index = static_cast<std::size_t>(text[0] - '0');
+  return index < count ? std::optional(static_cast<E>(index)) : std::nullopt;
 }
 
 std::string_view trim(std::string_view text) {
@@ -118,6 +120,17 @@ Outcome Builder::call(Message& message, Function function) {
   return Outcome::fact;
 }
 
+// Whether a choice of that many bytes is about the thread's last call. Older versions multiply
+// AllGather's and ReduceScatter's by the ranks.
+bool Builder::is_own_size(std::int64_t bytes, const Thread& thread) {
+  if (thread.call_rank == kNone || thread.call_bytes < 0) return false;
+  if (bytes == thread.call_bytes) return true;
+  const bool multiplied = thread.call_function == Function::all_gather ||
+                          thread.call_function == Function::reduce_scatter;
+  return multiplied && thread.call_bytes > 0 && bytes % thread.call_bytes == 0 &&
+         bytes / thread.call_bytes == thread.call_ranks;
+}
+
 // "N Bytes -> Algo A proto P time T", "F: N Bytes -> Algo A proto P channel{Lo..Hi}={a..b}",
 // "F [Symmetric]: N Bytes -> Kernel K nchannels c ...", "F [Copy Engine]: N Bytes -> ...".
 Outcome Builder::choice(Message& message, std::optional<Function> function) {
@@ -134,8 +147,10 @@ Outcome Builder::choice(Message& message, std::optional<Function> function) {
   std::string_view algorithm, protocol, kernel;
   std::int64_t channels = 0;
   if (text.match("Algo % proto % ", algorithm, protocol)) {
-    choice.algorithm = name_or_number<Algorithm>(algorithm);
-    choice.protocol = name_or_number<Protocol>(protocol);
+    choice.algorithm = numbered<Algorithm>(algorithm, kAlgorithms);
+    choice.protocol = numbered<Protocol>(protocol, kProtocols);
+    if (!choice.algorithm) choice.algorithm = algorithm_named(algorithm);
+    if (!choice.protocol) choice.protocol = protocol_named(protocol);
     if (!choice.algorithm || !choice.protocol) return Outcome::torn;
     if (!text.match("time %", choice.time) &&
         !text.match("channel{Lo..Hi}={%..%}", choice.first_channel, choice.last_channel))
@@ -149,11 +164,7 @@ Outcome Builder::choice(Message& message, std::optional<Function> function) {
       return Outcome::torn;
     choice.kernel = std::string(text.rest());
   }
-  const bool last_call = thread.call_rank != kNone && thread.call_bytes >= 0 &&
-                         (choice.bytes == thread.call_bytes ||
-                          (thread.call_bytes > 0 && thread.call_ranks > 0 &&
-                           choice.bytes / thread.call_bytes == thread.call_ranks &&
-                           choice.bytes % thread.call_bytes == 0));
+  const bool last_call = is_own_size(choice.bytes, thread);
   if (!choice.function && last_call) choice.function = thread.call_function;
   if (last_call && choice.function == thread.call_function) choice.call = thread.call;
   if (choice.rank == kNone) choice.rank = any_rank(message);
@@ -171,11 +182,11 @@ Outcome Builder::tuning_columns(Message& message) {
     const auto algorithm = algorithm_named(trim(cell.substr(0, slash)));
     if (!algorithm) return Outcome::torn;
     if (slash == std::string_view::npos) {
-      for (const auto& entry : sim::EnumTable<Protocol>::entries)
-        columns.emplace_back(*algorithm, entry.value);
+      for (const Protocol protocol : algorithms::nccl::kAllProtocols)
+        columns.emplace_back(*algorithm, protocol);
       continue;
     }
-    const auto protocol = named<Protocol>(trim(cell.substr(slash + 1)));
+    const auto protocol = protocol_named(trim(cell.substr(slash + 1)));
     if (!protocol) return Outcome::torn;
     columns.emplace_back(*algorithm, *protocol);
   }
@@ -204,7 +215,9 @@ Outcome Builder::tuning_row(Message& message) {
     const auto protocol = static_cast<std::size_t>(columns[i].second);
     Scanner cell(cells[i], false);
     if (threads) {
-      if (!cell.match("%", tuning->max_threads[algorithm][protocol])) return Outcome::torn;
+      std::int64_t count = 0;
+      if (!cell.match("%", count)) return Outcome::torn;
+      tuning->max_threads[algorithm][protocol] = count;
       continue;
     }
     TuningCell entry;

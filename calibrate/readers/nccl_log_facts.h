@@ -170,7 +170,7 @@ struct TuningCell {
   double latency = 0, bandwidth = 0;
 };
 struct Tuning {
-  std::array<std::array<std::int64_t, kProtocols>, kAlgorithms> max_threads{};
+  std::array<std::array<std::optional<std::int64_t>, kProtocols>, kAlgorithms> max_threads;
   std::array<std::array<std::array<std::optional<TuningCell>, kProtocols>, kAlgorithms>,
              kTunedFunctions>
       cells;  // [Function][Algorithm][Protocol]

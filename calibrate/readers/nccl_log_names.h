@@ -1,9 +1,11 @@
-// The names NCCL's log uses, in NCCL's own numbering (older lines print the numbers).
+// The names NCCL's log uses, in NCCL's own numbering (older lines print the numbers). Algorithms
+// and protocols are algorithms/nccl's; the log has more functions than the chooser knows.
 #pragma once
 
 #include <array>
 #include <cstddef>
 
+#include "algorithms/nccl/names.h"
 #include "sim/enum_table.h"
 
 namespace railyard::calibrate::nccl_log {
@@ -21,13 +23,12 @@ enum class Function {  // the first five have rows in the tuning table
   gather,
   scatter
 };
-inline constexpr std::size_t kTunedFunctions = 5;
+inline constexpr std::size_t kTunedFunctions = algorithms::nccl::kFunctions;
 
-enum class Algorithm { tree, ring, collnet_direct, collnet_chain, nvls, nvls_tree, pat };
-inline constexpr std::size_t kAlgorithms = 7;
-
-enum class Protocol { ll, ll128, simple };
-inline constexpr std::size_t kProtocols = 3;
+using algorithms::nccl::Algorithm;
+using algorithms::nccl::kAlgorithms;
+using algorithms::nccl::kProtocols;
+using algorithms::nccl::Protocol;
 
 enum class Transport { p2p, shm, net, collnet };
 enum class Direction { unsaid, send, receive };
@@ -51,28 +52,6 @@ struct EnumTable<calibrate::nccl_log::Function> {
                                       EnumEntry{Function::all_to_all, "AlltoAll"},
                                       EnumEntry{Function::gather, "Gather"},
                                       EnumEntry{Function::scatter, "Scatter"}};
-};
-
-template <>
-struct EnumTable<calibrate::nccl_log::Algorithm> {
-  using Algorithm = calibrate::nccl_log::Algorithm;
-  static constexpr std::string_view kind = "NCCL algorithm";
-  static constexpr std::array entries{EnumEntry{Algorithm::tree, "TREE"},
-                                      EnumEntry{Algorithm::ring, "RING"},
-                                      EnumEntry{Algorithm::collnet_direct, "COLLNET_DIRECT"},
-                                      EnumEntry{Algorithm::collnet_chain, "COLLNET_CHAIN"},
-                                      EnumEntry{Algorithm::nvls, "NVLS"},
-                                      EnumEntry{Algorithm::nvls_tree, "NVLS_TREE"},
-                                      EnumEntry{Algorithm::pat, "PAT"}};
-};
-
-template <>
-struct EnumTable<calibrate::nccl_log::Protocol> {
-  using Protocol = calibrate::nccl_log::Protocol;
-  static constexpr std::string_view kind = "NCCL protocol";
-  static constexpr std::array entries{EnumEntry{Protocol::ll, "LL"},
-                                      EnumEntry{Protocol::ll128, "LL128"},
-                                      EnumEntry{Protocol::simple, "SIMPLE"}};
 };
 
 template <>

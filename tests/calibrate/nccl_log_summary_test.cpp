@@ -38,7 +38,7 @@ TEST_CASE("nccl log: the summary says who, over what and what was chosen, with l
         "  1 ring (line 9), trees of 1 rank\n"
         "  via NET/IB by another rank's NIC (PXN)/GDRDMA: 1 connection (first line 13)\n"
         "  via NET/IB/GDRDMA: 1 connection (first line 12)\n"
-        "  chose AllReduce RING/LL: 2 calls, 8 to 64 bytes (first line 14)\n"
+        "  chose AllReduce Ring/LL: 2 calls, 8 to 64 bytes (first line 14)\n"
         "WARN net.cc:9 trouble (line 16)\n");
 }
 
