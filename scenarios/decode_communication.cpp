@@ -1,4 +1,4 @@
-// nccl:, collectives:, traffic: and engine:.
+// collectives:, traffic: and engine:.
 #include <fmt/format.h>
 
 #include "scenarios/sections.h"
@@ -6,50 +6,8 @@
 namespace railyard::scenarios {
 namespace {
 
-constexpr std::uint32_t kMaxChannels = 64;  // NCCL's MAXCHANNELS
 constexpr std::uint32_t kMaxRank = 1'000'000;
 constexpr std::size_t kMaxSizes = 10'000;
-
-bool is_auto(const Node* node) {
-  return node != nullptr && node->kind == Node::Kind::scalar &&
-         sim::equal_ignoring_case(node->scalar, "auto");
-}
-
-Error no_chooser(const Place& place) {
-  Error error = place.error(fmt::format(
-      "'auto' needs NCCL's chooser, which this version does not have; name an algorithm ({}), a "
-      "protocol ({}) and a number of channels",
-      sim::enum_names<sim::Algorithm>(), sim::enum_names<sim::Protocol>()));
-  error.code = sim::ErrorCode::unsupported;
-  return error;
-}
-
-Result<void> decode_choice(const Place& place, NcclChoice& out) {
-  for (const char* key : {"algorithm", "protocol", "channels"})
-    if (const Node* node = place.node->find(key); is_auto(node))
-      return no_chooser({node, place.path + "." + key});
-  MapReader reader(place);
-  reader.optional("up_to", out.up_to);
-  reader.required("algorithm", out.algorithm);
-  reader.required("protocol", out.protocol);
-  reader.required("channels", out.channels, 1, kMaxChannels);
-  return reader.finish();
-}
-
-Result<void> check_limits(const Place& place, const std::vector<NcclChoice>& choices) {
-  if (choices.empty()) return place.error("the list is empty");
-  const sim::Bytes unlimited = NcclChoice{}.up_to;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const bool last = i + 1 == choices.size();
-    const bool limited = choices[i].up_to != unlimited;
-    if (last && limited)
-      return place.item(i).error("the last entry serves all larger sizes: it has no 'up_to'");
-    if (!last && !limited) return place.item(i).error("every entry but the last needs 'up_to'");
-    if (i > 0 && choices[i].up_to <= choices[i - 1].up_to)
-      return place.item(i).error("'up_to' must grow from entry to entry");
-  }
-  return {};
-}
 
 Result<void> decode_size_range(const Place& place, std::vector<sim::Bytes>& out) {
   MapReader reader(place);
@@ -129,21 +87,6 @@ Result<void> decode_traffic_item(const Place& place, Traffic& out) {
 }
 
 }  // namespace
-
-Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& out) {
-  if (is_auto(place.node)) return no_chooser(place);
-  if (place.node->kind == Node::Kind::map) {
-    RAILYARD_TRY(decode_choice(place, out.emplace_back()));
-    if (place.node->find("up_to") != nullptr)
-      return place.error("'up_to' belongs to a list of choices by size");
-    return {};
-  }
-  if (place.node->kind != Node::Kind::list)
-    return place.error("{algorithm: ..., protocol: ..., channels: ...} or a list is expected");
-  for (std::size_t i = 0; i < place.node->items.size(); ++i)
-    RAILYARD_TRY(decode_choice(place.item(i), out.emplace_back()));
-  return check_limits(place, out);
-}
 
 Result<void> decode(const Place& place, CollectiveRun& out) {
   MapReader reader(place);

@@ -28,10 +28,10 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
         "(an included one is removed with 'ddp: ~')");
   if (!ddp && !collectives && scenario.traffic.empty())
     return place.error("a workload is missing: one of 'ddp', 'collectives' and 'traffic'");
-  if ((ddp || collectives) && scenario.nccl.empty())
+  if ((ddp || collectives) && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
-        "the key 'nccl' is missing: algorithm, protocol and channels must be named, "
-        "as this version does not have NCCL's chooser");
+        "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "
+        "protocol and channels");
   return {};
 }
 
@@ -93,7 +93,9 @@ void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
   read_cluster(reader, read_files, out);
   if (const auto ranks = reader.find("ranks"))
     reader.take(decode_ranks(*ranks, out.ranks, out.groups));
-  if (const auto nccl = reader.find("nccl")) reader.take(decode_nccl(*nccl, out.nccl));
+  if (const auto nccl = reader.find("nccl"))
+    reader.take(decode_nccl(*nccl, out.nccl, out.nccl_setup));
+  if (const auto env = reader.find("env")) reader.take(decode_env(*env, out.nccl_setup));
   reader.optional("collectives", out.collectives);
   DdpSpec ddp;
   if (reader.optional("ddp", ddp)) out.ddp = std::move(ddp);

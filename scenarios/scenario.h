@@ -6,7 +6,9 @@
 //   cluster:                       -> topologies::ClusterSpec (decode_cluster.cpp lists the keys)
 //   ranks:                         -> topologies::PlacementSpec, and named groups
 //   profile: h100-hgx              default: the machine's own; parameters: overrides of its values
-//   nccl: {algorithm: Ring, protocol: Simple, channels: 16}      or a list by size (`up_to`)
+//   nccl: auto                     NCCL decides; {choice: auto, version: ...} -> NcclSetup. Or
+//         {algorithm: Ring, protocol: Simple, channels: 16}      or a list by size (`up_to`)
+//   env: {NCCL_ALGO: Ring}         NCCL's variables, in NCCL's own syntax
 //   collectives | ddp | traffic    what is run; traffic may accompany one of the others
 //   explore:                       axes of a parameter study
 //   engine:                        how the simulation itself is done
@@ -20,6 +22,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +57,19 @@ struct NcclChoice {
   sim::Algorithm algorithm = sim::Algorithm::ring;
   sim::Protocol protocol = sim::Protocol::simple;
   std::uint32_t channels = 0;  // 1..64
+};
+
+// `nccl: auto`: NCCL decides, on this hardware, in this version, under these variables. What is
+// switched off is missing on every host (a container without the HCAs, a driver without peermem).
+struct NcclSetup {
+  bool choose = false;
+  std::string version;  // "2.28.9"; empty = the newest known
+  std::map<std::string, std::string> env;
+  bool p2p = true;         // between the GPUs of a host, by NVLink or PCIe
+  bool gpudirect = true;   // NICs reach GPU memory
+  bool infiniband = true;  // else sockets
+  bool multicast = true;   // NVLS, where the GPUs and the switch can
+  bool collnet = false;    // a SHARP plugin and switches that reduce
 };
 
 // One collective at several sizes, one call after the other.
@@ -155,8 +171,9 @@ struct Scenario {
   std::vector<NamedGroup> groups;
   std::string profile;  // as written, or the machine's own
   sim::Parameters parameters;
-  std::vector<NcclChoice> nccl;  // ascending `up_to`, the last without limit; may be empty
-                                 // where only traffic is run
+  std::vector<NcclChoice> nccl;  // ascending `up_to`, the last without limit; empty where NCCL
+                                 // chooses or only traffic is run
+  NcclSetup nccl_setup;
   std::vector<CollectiveRun> collectives;
   std::optional<DdpSpec> ddp;
   Traffic traffic;

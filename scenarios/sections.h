@@ -23,8 +23,11 @@ Result<void> load_fabric(Scenario& scenario, const Document& document);
 // Paths in the cluster's fabric that lead to the files from anywhere.
 void make_fabric_paths_absolute(Node& root);
 
+// decode_nccl.cpp
+Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& choices, NcclSetup& setup);
+Result<void> decode_env(const Place& place, NcclSetup& setup);
+
 // decode_communication.cpp
-Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& out);
 Result<void> decode(const Place& place, CollectiveRun& out);
 Result<void> decode(const Place& place, Traffic& out);
 Result<void> decode(const Place& place, EngineOptions& out);

@@ -21,24 +21,6 @@ using sim::Result;
 
 sim::DeviceId device_id(std::uint64_t index) { return DeviceId(static_cast<std::size_t>(index)); }
 
-Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
-  RAILYARD_ASSIGN(MachineSpec machine, cluster_machine(spec));
-  RAILYARD_TRY(check_machine(machine));
-  RAILYARD_ASSIGN(machine, apply_overrides(std::move(machine), spec.overrides));
-  const std::uint32_t rails = spec.fabric.rails;
-  if (rails == 0) return machine;
-  if (machine.flat)
-    return bad_input(
-        fmt::format("fabric.rails is {}, but machine '{}' has no NICs: every GPU has "
-                    "a port of its own",
-                    rails, machine.name));
-  if (rails > machine.nics.size())
-    return bad_input(
-        fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails, machine.nics.size()));
-  keep_nics(machine, rails);
-  return machine;
-}
-
 Result<void> check_sizes(const ClusterSpec& spec, const MachineSpec& machine) {
   if (spec.nodes == 0) return bad_input("nodes is 0; a cluster needs at least one node");
   const std::uint64_t gpus = std::uint64_t{spec.nodes} * machine.gpus.size();
@@ -240,6 +222,24 @@ SlotMap remove_disabled(sim::Topology& topology, const std::vector<bool>& enable
 Result<MachineSpec> cluster_machine(const ClusterSpec& spec) {
   if (spec.custom) return *spec.custom;
   return find_machine(spec.machine);
+}
+
+Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
+  RAILYARD_ASSIGN(MachineSpec machine, cluster_machine(spec));
+  RAILYARD_TRY(check_machine(machine));
+  RAILYARD_ASSIGN(machine, apply_overrides(std::move(machine), spec.overrides));
+  const std::uint32_t rails = spec.fabric.rails;
+  if (rails == 0) return machine;
+  if (machine.flat)
+    return bad_input(
+        fmt::format("fabric.rails is {}, but machine '{}' has no NICs: every GPU has "
+                    "a port of its own",
+                    rails, machine.name));
+  if (rails > machine.nics.size())
+    return bad_input(
+        fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails, machine.nics.size()));
+  keep_nics(machine, rails);
+  return machine;
 }
 
 Result<sim::Topology> build(const ClusterSpec& spec) {

@@ -53,4 +53,7 @@ sim::Result<MachineSpec> cluster_machine(const ClusterSpec& spec);
 
 sim::Result<sim::Topology> build(const ClusterSpec& spec);
 
+// The machine of every node, with the overrides applied and the NICs that are not cabled left out.
+sim::Result<MachineSpec> resolve_machine(const ClusterSpec& spec);
+
 }  // namespace railyard::topologies

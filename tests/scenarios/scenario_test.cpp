@@ -200,20 +200,19 @@ TEST_CASE("ranks and groups") {
       "(groups: world, pairs)");
 }
 
-TEST_CASE("nccl: named choices, and what `auto` would need") {
+TEST_CASE("nccl: named choices, and auto") {
   const auto nccl = [](std::string_view block) {
     return error_of(with("nccl: " + std::string(block) + "\n" + std::string(kRun)));
   };
   const std::string chooser =
-      "'auto' needs NCCL's chooser, which this version does not have; name an algorithm (" +
-      sim::enum_names<sim::Algorithm>() +
-      "), a protocol (LL, LL128, Simple, plain) and a number "
-      "of channels";
-  CHECK(nccl("auto") == "s.yaml:4:7: nccl: " + chooser);
+      "NCCL chooses all or nothing: 'nccl: auto', with NCCL_ALGO and NCCL_PROTO in 'env:' to "
+      "narrow "
+      "the choice";
   CHECK(nccl("{algorithm: auto, protocol: LL, channels: 2}") ==
         "s.yaml:4:19: nccl.algorithm: " + chooser);
   CHECK(nccl("[{algorithm: Ring, protocol: AUTO, channels: 2}]") ==
         "s.yaml:4:36: nccl[0].protocol: " + chooser);
+  CHECK(nccl("{choice: best}") == "s.yaml:4:16: nccl.choice: 'auto' is expected");
   CHECK(nccl("Ring") ==
         "s.yaml:4:7: nccl: {algorithm: ..., protocol: ..., channels: ...} or a list is expected");
   CHECK(nccl("{algorithm: Ring, protocol: LL}") ==
@@ -310,7 +309,7 @@ TEST_CASE("--set is applied before decoding and named in errors") {
   CHECK(error_of(with_run(""), {"cluter.nodes=1"})
             .starts_with("--set cluter.nodes=1: unknown key 'cluter'; did you mean 'cluster'?"));
   CHECK(error_of(with_run(""), {"nccl.algorithm=auto"})
-            .starts_with("--set nccl.algorithm=auto: nccl.algorithm: 'auto' needs NCCL's chooser"));
+            .starts_with("--set nccl.algorithm=auto: nccl.algorithm: NCCL chooses all or nothing"));
   CHECK(error_of(with_run(""), {"nodes"}) ==
         "--set nodes: key=value is expected, for instance cluster.nodes=8");
 }
@@ -341,3 +340,30 @@ TEST_CASE("errors stay on one line, whatever the file holds") {
 
 }  // namespace
 }  // namespace railyard::scenarios
+
+TEST_CASE("nccl: auto takes a version, what is missing, and NCCL's variables") {
+  const auto scenario = scenario_from_text(
+      with("nccl: {choice: auto, version: 2.28.9, gpudirect: false, collnet: true}\n"
+           "env: {NCCL_ALGO: 'allreduce:tree', NCCL_CROSS_NIC: 0}\n" +
+           std::string(kRun)),
+      "s.yaml");
+  REQUIRE_MESSAGE(scenario.ok(), scenario.error().text());
+  const NcclSetup& setup = scenario.value().nccl_setup;
+  CHECK(setup.choose);
+  CHECK(setup.version == "2.28.9");
+  CHECK_FALSE(setup.gpudirect);
+  CHECK(setup.collnet);
+  CHECK(setup.infiniband);
+  CHECK(setup.env.at("NCCL_ALGO") == "allreduce:tree");
+  CHECK(setup.env.at("NCCL_CROSS_NIC") == "0");
+  CHECK(scenario.value().nccl.empty());
+
+  const auto env = [](std::string_view block) {
+    return error_of(with("nccl: auto\nenv: " + std::string(block) + "\n" + std::string(kRun)));
+  };
+  CHECK(env("{CUDA_VISIBLE_DEVICES: 0}") ==
+        "s.yaml:5:29: env.CUDA_VISIBLE_DEVICES: only NCCL_* variables are expected");
+  CHECK(env("{NCCL_ALGO: [Ring]}") == "s.yaml:5:18: env.NCCL_ALGO: a text or number is expected");
+  CHECK(error_of(with(std::string(kNccl) + "env: {NCCL_ALGO: Ring}\n" + std::string(kRun))) ==
+        "s.yaml:5:6: env: NCCL's variables steer NCCL's choice: they need 'nccl: auto'");
+}

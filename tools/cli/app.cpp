@@ -18,6 +18,7 @@
 #include "tools/cli/format.h"
 #include "tools/cli/help_formatter.h"
 #include "tools/cli/help_topics.h"
+#include "tools/cli/nccl_command.h"
 #include "tools/cli/run_command.h"
 #include "tools/cli/topo_command.h"
 #include "tools/cli/topo_import.h"
@@ -31,6 +32,7 @@ struct Arguments {
   TopologyArguments topology;
   ImportArguments import;
   std::vector<std::string> check;
+  NcclPlanArguments nccl_plan;
   std::string help_on;
 };
 
@@ -173,6 +175,45 @@ void add_topology(CLI::App& topo, TopologyArguments& out) {
   show.footer("Example: railyard topo show dgx-a100 --format dot | dot -Tsvg -o dgx-a100.svg");
 }
 
+void add_nccl(CLI::App& app, NcclPlanArguments& out) {
+  CLI::App& nccl =
+      *app.add_subcommand("nccl", "What NCCL would decide, and what a log says it did");
+  nccl.require_subcommand(1);
+  CLI::App& plan = *nccl.add_subcommand(
+      "plan", "Channels, rings, trees, NCCL's cost table and its choice by size");
+  plan.add_option("SCENARIO", out.scenario, "A scenario file, or the name of a shipped one");
+  plan.add_option("--topo", out.topology, "A topology XML of NCCL instead, of one host")
+      ->type_name("FILE");
+  plan.add_option("--inputs", out.inputs, "A JSON file whose `inputs` block asks the question")
+      ->type_name("FILE");
+  plan.add_option("--nodes", out.nodes, "With --topo: so many equal hosts (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  plan.add_option("--hosts-per-domain", out.hosts_per_domain,
+                  "With --topo: hosts that share NVLink (default 1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  plan.add_option("--env", out.env, "With --topo: a variable, --env NCCL_ALGO=Ring")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  plan.add_option("--nccl-version", out.version, "With --topo: constants of that version")
+      ->type_name("X.Y.Z");
+  plan.add_option("--set", out.sets, "Change a value of the scenario first")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  plan.add_option("--group", out.group, "Of the scenario: plan for this group (default world)")
+      ->type_name("NAME");
+  plan.add_flag("--json", out.json, "Print everything as JSON, and nothing else");
+  add_enum(plan, "--export", out.exported)
+      ->type_name("FORMAT")
+      ->description("tuner-csv (NCCL's example tuner plugin) or env (NCCL_* lines)");
+  plan.footer("Example: railyard nccl plan --topo dgx.xml --nodes 4");
+}
+
 void add_help(CLI::App& app, Arguments& out) {
   CLI::App& help = *app.add_subcommand("help", "Help on a command or a topic");
   help.add_option("TOPIC", out.help_on, "A command, or one of the topics below");
@@ -220,6 +261,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   topo.require_subcommand(1);
   add_topology(topo, arguments.topology);
   add_import(topo, arguments.import, arguments.check);
+  add_nccl(app, arguments.nccl_plan);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -257,6 +299,7 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     if (topo->got_subcommand("check")) return check_command(arguments.check);
     return topology_command(arguments.topology);
   }
+  if (app.got_subcommand("nccl")) return nccl_plan_command(arguments.nccl_plan);
   return help_command(app, arguments.help_on);
 }
 

@@ -14,7 +14,7 @@ namespace nccl = algorithms::nccl;
 // The searches of every node, with ranks for local indices.
 void add_searches(const nccl::CommPlan& plan, NcclPrediction& prediction) {
   prediction.node_of.assign(plan.info.node_of.begin(), plan.info.node_of.end());
-  for (const nccl::NodeInputs& node : plan.inputs.nodes) {
+  for (const nccl::CommNode& node : plan.inputs.nodes) {
     const nccl::NodeKind& kind = plan.inputs.kinds[node.kind];
     std::vector<sim::ChannelGraph> graphs;
     for (const sim::ChannelGraph* graph :

@@ -1,0 +1,253 @@
+#include "scenarios/nccl_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "algorithms/nccl/connect.h"
+#include "algorithms/nccl/tuner_file.h"
+#include "topologies/cluster.h"
+#include "topologies/import/graph_xml.h"
+#include "topologies/import/nccl_xml.h"
+#include "topologies/machine_hardware.h"
+#include "topologies/placement.h"
+
+namespace railyard::scenarios {
+namespace {
+
+namespace nccl = algorithms::nccl;
+using nccl::Cluster;
+using nccl::ClusterHost;
+using nccl::ClusterRequest;
+using nccl::Environment;
+
+// Device numbers of a hardware's GPUs, or of its network devices, ascending: position = the index
+// that the topology gives the GPU or NIC.
+struct DeviceNumbers {
+  std::vector<std::int32_t> gpus;
+  std::vector<std::int32_t> nets;
+};
+
+void collect(const std::vector<sim::HardwareNic>& nics, DeviceNumbers& out) {
+  for (const sim::HardwareNic& nic : nics)
+    for (const sim::HardwareNet& net : nic.nets) out.nets.push_back(net.dev);
+}
+
+void collect(const std::vector<sim::HardwarePci>& list, DeviceNumbers& out) {
+  for (const sim::HardwarePci& pci : list) {
+    if (pci.gpu) out.gpus.push_back(pci.gpu->dev);
+    collect(pci.nics, out);
+    collect(pci.children, out);
+  }
+}
+
+DeviceNumbers device_numbers(const sim::Hardware& hardware) {
+  DeviceNumbers out;
+  for (const sim::HardwareCpu& cpu : hardware.cpus) {
+    collect(cpu.pci, out);
+    collect(cpu.nics, out);
+  }
+  std::ranges::sort(out.gpus);
+  std::ranges::sort(out.nets);
+  return out;
+}
+
+std::vector<ClusterHost> hosts_of(const sim::Topology& topology, const sim::Group& group,
+                                  const DeviceNumbers& numbers, bool shared_nvlink) {
+  std::vector<ClusterHost> hosts;
+  std::map<std::uint32_t, std::size_t> of_node;
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const sim::Member& member = group[rank];
+    const auto [known, fresh] = of_node.try_emplace(member.node, hosts.size());
+    if (fresh) {
+      ClusterHost& host = hosts.emplace_back();
+      if (shared_nvlink)
+        host.domain = static_cast<std::int32_t>(topology.nodes[member.node].nvlink_domain);
+    }
+    RAILYARD_CHECK(member.local_index < numbers.gpus.size(), "the hardware has the machine's GPUs");
+    hosts[known->second].ranks.push_back(
+        {static_cast<std::int32_t>(rank), numbers.gpus[member.local_index]});
+  }
+  return hosts;
+}
+
+void set_capabilities(const NcclSetup& setup, ClusterRequest& request) {
+  nccl::Capabilities& out = request.capabilities;
+  out.peer_access = setup.p2p;
+  out.gpu_direct = setup.gpudirect && setup.infiniband;
+  out.multicast = setup.multicast;
+  out.collnet = setup.collnet;
+  request.collnet = {.present = setup.collnet,
+                     .enabled = setup.collnet,
+                     .all_gather = setup.collnet,
+                     .reduce_scatter = setup.collnet};
+}
+
+// Files that variables name, relative to where the program runs, as NCCL's are.
+Result<void> read_named_files(const Environment& env, ClusterRequest& request) {
+  if (const auto path = env.text("NCCL_TUNER_CONFIG_FILE")) {
+    RAILYARD_ASSIGN(const std::string text, read_text_file(*path));
+    RAILYARD_ASSIGN(request.tuner, nccl::parse_tuner_file(text, *path));
+  }
+  if (const auto path = env.text("NCCL_GRAPH_FILE")) {
+    RAILYARD_ASSIGN(topologies::GraphFile file, topologies::read_graph_xml(*path));
+    request.forced_graphs = std::move(file.graphs);
+    request.forced_have_ranks = file.has_ranks;
+  }
+  return {};
+}
+
+// `env` with NCCL_TOPO_FILE replaces the machine's own hardware, as it does in NCCL.
+Result<sim::Hardware> hardware_for(const Scenario& scenario, const Environment& env) {
+  if (const auto path = env.text("NCCL_TOPO_FILE"); path && scenario.read_files)
+    return topologies::read_nccl_xml(*path);
+  RAILYARD_ASSIGN(const topologies::MachineSpec machine,
+                  topologies::resolve_machine(scenario.cluster));
+  return topologies::hardware_of(machine);
+}
+
+// Whether any two nodes share an NVLink domain.
+bool shares_nvlink(const sim::Topology& topology) {
+  for (std::size_t n = 1; n < topology.nodes.size(); ++n)
+    if (topology.nodes[n].nvlink_domain == topology.nodes[n - 1].nvlink_domain) return true;
+  return false;
+}
+
+class ChannelBuilder {
+ public:
+  ChannelBuilder(const GroupPlan& plan, const sim::Topology& topology, const sim::Group& group)
+      : cluster_(plan.cluster), topology_(topology), group_(group), net_numbers_(plan.net_numbers) {
+    for (const sim::Member& member : group)
+      if (std::ranges::find(nodes_, member.node) == nodes_.end()) nodes_.push_back(member.node);
+  }
+
+  sim::Channels build() {
+    sim::Channels channels = nccl::to_channels(cluster_.comm.info, cluster_.comm.connections);
+    for (std::size_t c = 0; c < channels.size(); ++c)
+      for (const nccl::Algorithm algorithm :
+           {nccl::Algorithm::ring, nccl::Algorithm::tree, nccl::Algorithm::nvls_tree})
+        add_hops(algorithm, static_cast<std::int32_t>(c), channels[c]);
+    return channels;
+  }
+
+ private:
+  void add_hops(nccl::Algorithm algorithm, std::int32_t index, sim::Channel& channel) {
+    for (const nccl::NetHop& hop : nccl::net_hops(cluster_.comm.inputs, cluster_.comm.info,
+                                                  cluster_.comm.connections, algorithm, index)) {
+      if (hop.net_out < 0 || hop.net_in < 0) continue;
+      sim::NetEdge edge;
+      edge.from = static_cast<std::uint32_t>(hop.from);
+      edge.to = static_cast<std::uint32_t>(hop.to);
+      edge.nic_out = nic(hop.from, hop.net_out);
+      edge.nic_in = nic(hop.to, hop.net_in);
+      edge.relay = relay(hop.from, hop.net_out);
+      const bool known = std::ranges::any_of(channel.net_edges, [&](const sim::NetEdge& other) {
+        return other.from == edge.from && other.to == edge.to;
+      });
+      if (!known) channel.net_edges.push_back(edge);
+    }
+  }
+
+  // The topology's device for a net id of a rank's node.
+  [[nodiscard]] sim::DeviceId nic(std::int32_t rank, std::int64_t id) const {
+    const nccl::NodeTopology& node = cluster_.topology_of(rank);
+    const nccl::Vertex& net = node.net(node.system().net_of_id(id));
+    const auto& hosts = cluster_.hosts[index(cluster_.place(rank).node)];
+    const std::uint32_t host = topology_node(hosts[index(net.host)]);
+    const auto found = std::ranges::lower_bound(net_numbers_, net.dev);
+    return topology_.nodes[host].nics[index(found - net_numbers_.begin())];
+  }
+
+  // The GPU of the rank's node that passes data on to the NIC; invalid = the rank's own.
+  [[nodiscard]] sim::DeviceId relay(std::int32_t rank, std::int64_t id) const {
+    const nccl::NodeTopology& node = cluster_.topology_of(rank);
+    const std::int32_t own = cluster_.gpu_of(rank);
+    const std::int32_t by = node.relay_gpu(own, node.system().net_of_id(id));
+    if (by == own) return {};
+    return group_[index(cluster_.rank_of(cluster_.place(rank).node, by))].gpu;
+  }
+
+  // A host of the plan as a node of the topology.
+  [[nodiscard]] std::uint32_t topology_node(std::int32_t host) const { return nodes_[index(host)]; }
+
+  template <typename T>
+  static std::size_t index(T value) {
+    return static_cast<std::size_t>(value);
+  }
+
+  const Cluster& cluster_;
+  const sim::Topology& topology_;
+  const sim::Group& group_;
+  const std::vector<std::int32_t>& net_numbers_;
+  std::vector<std::uint32_t> nodes_;  // of the topology, by host of the plan
+};
+
+nccl::DataType type_of(std::int64_t element_size) {
+  if (element_size == 1) return nccl::DataType::int8;
+  if (element_size == 2) return nccl::DataType::bfloat16;
+  return element_size == 8 ? nccl::DataType::float64 : nccl::DataType::float32;
+}
+
+sim::Algorithm algorithm_of(nccl::Algorithm algorithm) {
+  return algorithm == nccl::Algorithm::tree ? sim::Algorithm::tree : sim::Algorithm::ring;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
+                                                    const sim::Topology& topology,
+                                                    const sim::Group& group) {
+  auto plan = std::make_shared<GroupPlan>();
+  RAILYARD_ASSIGN(plan->env, Environment::parse(scenario.nccl_setup.env));
+  plan->warnings = plan->env.warnings();
+  ClusterRequest request;
+  RAILYARD_ASSIGN(sim::Hardware hardware, hardware_for(scenario, plan->env));
+  const DeviceNumbers numbers = device_numbers(hardware);
+  request.hardware.push_back(std::move(hardware));
+  request.hosts = hosts_of(topology, group, numbers, shares_nvlink(topology));
+  set_capabilities(scenario.nccl_setup, request);
+  if (!scenario.nccl_setup.version.empty()) {
+    RAILYARD_ASSIGN(request.version, nccl::parse_version(scenario.nccl_setup.version));
+  }
+  if (scenario.read_files) RAILYARD_TRY(read_named_files(plan->env, request));
+  RAILYARD_ASSIGN(plan->cluster, nccl::plan_cluster(request, plan->env));
+  plan->net_numbers = numbers.nets;
+  for (const std::string& note : plan->cluster.comm.notes) plan->warnings.push_back(note);
+  return std::shared_ptr<const GroupPlan>(std::move(plan));
+}
+
+Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topology,
+                            const std::string& name) {
+  RAILYARD_ASSIGN(sim::Group world, topologies::place_world(topology, scenario.ranks));
+  if (name == kWorld) return world;
+  const auto found = std::ranges::find(scenario.groups, name, &NamedGroup::name);
+  if (found == scenario.groups.end()) return sim::bad_input("unknown group '" + name + "'");
+  if (!found->division) return topologies::pick_ranks(world, found->ranks);
+  RAILYARD_ASSIGN(std::vector<sim::Group> parts, topologies::sub_groups(world, *found->division));
+  return std::move(parts.front());
+}
+
+sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
+                          const sim::Group& group) {
+  return ChannelBuilder(plan, topology, group).build();
+}
+
+Result<sim::CollectiveCall> choose_call(const GroupPlan& plan, sim::CollectiveCall call) {
+  const auto function = nccl::function_of(call.collective);
+  if (!function.ok()) return call;
+  nccl::Call asked;
+  asked.function = function.value();
+  asked.count = call.size.raw() / call.element_size;
+  asked.type = type_of(call.element_size);
+  asked.root = static_cast<std::int32_t>(call.root);
+  RAILYARD_ASSIGN(const nccl::Choice choice, nccl::choose(plan.cluster.comm, asked));
+  call.algorithm = algorithm_of(choice.algorithm);
+  call.protocol = choice.protocol;
+  call.max_channels = static_cast<std::uint32_t>(choice.max_channels);
+  return call;
+}
+
+}  // namespace railyard::scenarios
