@@ -97,9 +97,8 @@ Result<void> decode(const Place& place, CollectiveRun& out) {
   const bool rooted = reader.optional("root", out.root, 0, kMaxRank);
   reader.optional("group", out.group);
   RAILYARD_TRY(reader.finish());
-  if (rooted && out.collective != sim::Collective::broadcast &&
-      out.collective != sim::Collective::reduce)
-    return place.error("'root' belongs to Broadcast and Reduce");
+  if (rooted && !sim::is_rooted(out.collective))
+    return place.error("'root' belongs to Broadcast, Reduce, Gather and Scatter");
   return {};
 }
 

@@ -37,8 +37,7 @@ Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& e
       for (Communication* communication : communications_of(bound, run.group)) {
         const auto n = static_cast<std::int64_t>(communication->group.size());
         const std::int64_t element = models::element_size(run.dtype);
-        const bool per_rank = run.collective == sim::Collective::all_gather ||
-                              run.collective == sim::Collective::reduce_scatter;
+        const bool per_rank = sim::nccl_tests_size(run.collective, sim::bytes(1), 2).raw() == 2;
         const sim::Bytes each =
             sim::bytes(size.raw() / (per_rank ? n : 1) / (element * n) * (element * n));
         sim::CollectiveCall call = choose(scenario, run.collective, each, element);

@@ -71,9 +71,7 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     row.size = step.size;
     row.dtype = nccl_tests_dtype(step.run->dtype);
     row.count = step.call.size.raw() / step.call.element_size;
-    const bool rooted =
-        row.collective == sim::Collective::broadcast || row.collective == sim::Collective::reduce;
-    row.root = rooted ? std::int64_t{step.run->root} : -1;
+    row.root = sim::is_rooted(row.collective) ? std::int64_t{step.run->root} : -1;
     row.group = step.run->group;
     row.ranks = runner.group().size();
     row.algorithm = step.call.algorithm;
@@ -96,12 +94,12 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
   sim::Time begin_{};
 };
 
-// nccl-tests' size column to NCCL's count: AllGather and ReduceScatter count one rank's part, and
-// nccl-tests rounds down to whole elements for every rank.
+// nccl-tests' size column to NCCL's count: AllGather, ReduceScatter, Gather and Scatter count one
+// rank's part, and nccl-tests rounds down to whole elements for every rank.
 sim::Bytes call_size(sim::Collective collective, sim::Bytes size, std::size_t ranks,
                      std::int64_t element) {
   const auto n = static_cast<std::int64_t>(ranks);
-  if (collective == sim::Collective::all_gather || collective == sim::Collective::reduce_scatter)
+  if (sim::nccl_tests_size(collective, sim::bytes(1), 2).raw() == 2)
     return sim::bytes(size.raw() / n / element * element);
   if (collective == sim::Collective::all_to_all)
     return sim::bytes(size.raw() / n / element * element * n);

@@ -15,7 +15,17 @@
 
 namespace railyard::sim {
 
-enum class Collective { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
+enum class Collective {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  send_recv  // every rank sends to the next and receives from the one before
+};
 template <>
 struct EnumTable<Collective> {
   static constexpr std::string_view kind = "collective";
@@ -24,15 +34,35 @@ struct EnumTable<Collective> {
                                       EnumEntry{Collective::reduce_scatter, "ReduceScatter"},
                                       EnumEntry{Collective::broadcast, "Broadcast"},
                                       EnumEntry{Collective::reduce, "Reduce"},
-                                      EnumEntry{Collective::all_to_all, "AllToAll"}};
+                                      EnumEntry{Collective::all_to_all, "AllToAll"},
+                                      EnumEntry{Collective::gather, "Gather"},
+                                      EnumEntry{Collective::scatter, "Scatter"},
+                                      EnumEntry{Collective::send_recv, "SendRecv"}};
 };
 
-enum class Algorithm { ring, tree };
+enum class Algorithm {
+  ring,
+  tree,
+  collnet_direct,
+  collnet_chain,
+  nvls,
+  nvls_tree,
+  pat,
+  hierarchical,  // ours, not NCCL's: see algorithms/hierarchical.h
+  custom         // a schedule that its author wrote: see algorithms/custom/
+};
 template <>
 struct EnumTable<Algorithm> {
   static constexpr std::string_view kind = "algorithm";
   static constexpr std::array entries{EnumEntry{Algorithm::ring, "Ring"},
-                                      EnumEntry{Algorithm::tree, "Tree"}};
+                                      EnumEntry{Algorithm::tree, "Tree"},
+                                      EnumEntry{Algorithm::collnet_direct, "CollNetDirect"},
+                                      EnumEntry{Algorithm::collnet_chain, "CollNetChain"},
+                                      EnumEntry{Algorithm::nvls, "NVLS"},
+                                      EnumEntry{Algorithm::nvls_tree, "NVLSTree"},
+                                      EnumEntry{Algorithm::pat, "PAT"},
+                                      EnumEntry{Algorithm::hierarchical, "Hierarchical"},
+                                      EnumEntry{Algorithm::custom, "Custom"}};
 };
 
 // `plain`: chunk = slice = one step and no protocol cost, for comparison with other simulators.
@@ -83,10 +113,11 @@ using Channels = std::vector<Channel>;
 struct CollectiveCall {
   Collective collective = Collective::all_reduce;
   // NCCL's count x element size: AllReduce, Broadcast, Reduce the whole buffer; AllGather the
-  // contribution and ReduceScatter the result of ONE rank; AllToAll what one rank sends in total.
+  // contribution and ReduceScatter the result of ONE rank; AllToAll what one rank sends in total;
+  // Gather and Scatter one rank's block; SendRecv what one rank sends.
   Bytes size{};
   std::int64_t element_size = 4;
-  std::uint32_t root = 0;  // group rank, for Broadcast and Reduce
+  std::uint32_t root = 0;  // group rank, for Broadcast, Reduce, Gather and Scatter
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
   std::uint32_t max_channels = 0;  // 0 = all channels of the communicator
@@ -106,8 +137,12 @@ class CollectiveSource {
   [[nodiscard]] virtual std::uint32_t sm_count(const Schedule& schedule) const = 0;
 };
 
-// nccl-tests' "size" column (AllGather, ReduceScatter: the total over ranks) and bus-bandwidth
-// factor: AllReduce 2(n-1)/n; AllGather, ReduceScatter, AllToAll (n-1)/n; Broadcast, Reduce 1.
+// Whether a call has a root.
+bool is_rooted(Collective collective);
+
+// nccl-tests' "size" column (AllGather, ReduceScatter, Gather, Scatter: the total over ranks) and
+// bus-bandwidth factor: AllReduce 2(n-1)/n; AllGather, ReduceScatter, AllToAll, Gather, Scatter
+// (n-1)/n; Broadcast, Reduce, SendRecv 1.
 Bytes nccl_tests_size(Collective collective, Bytes size, std::size_t ranks);
 double bus_bandwidth_factor(Collective collective, std::size_t ranks);
 

@@ -11,10 +11,11 @@ namespace {
 constexpr std::uint32_t kRankLeaves = 0;
 constexpr std::uint64_t kEventsBetweenStops = 100'000;
 
-// Broadcast and Reduce let some ranks leave before others have entered; so does an empty message.
+// Rooted calls and SendRecv let some ranks leave before others have entered; so does an empty
+// message.
 bool all_wait_for_all(const CollectiveCall& call) {
-  return call.size.raw() > 0 && call.collective != Collective::broadcast &&
-         call.collective != Collective::reduce;
+  return call.size.raw() > 0 && !is_rooted(call.collective) &&
+         call.collective != Collective::send_recv;
 }
 
 }  // namespace

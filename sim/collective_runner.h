@@ -7,7 +7,7 @@
 //     transfer starts when the LAST rank has entered (and the previous call of the communicator is
 //     over). What early ranks could push into their FIFOs before that - at most 8 steps - is left
 //     out; a rank's own duration still counts from its own entry.
-//   * Broadcast, Reduce and empty messages: every rank starts as it enters.
+//   * Rooted calls, SendRecv and empty messages: every rank starts as it enters.
 //   * One call of a communicator is on the wire at a time. (NCCL's channels are FIFOs that
 //   consecutive
 //     calls share; measured, ranks leave a collective within microseconds of each other.)

@@ -1,13 +1,35 @@
 #include "sim/cost.h"
 
+#include <string>
+
 namespace railyard::sim {
 
-Bytes wire_bytes(const ConnectionCost& cost, Bytes payload) {
-  if (cost.wire_numerator == cost.wire_denominator) return payload;
-  const Uint128 product = Uint128(static_cast<std::uint64_t>(payload.raw())) *
-                          static_cast<std::uint64_t>(cost.wire_numerator);
-  const auto divisor = static_cast<std::uint64_t>(cost.wire_denominator);
+namespace {
+
+Bytes scaled(Bytes payload, std::int64_t numerator, std::int64_t denominator) {
+  if (numerator == denominator) return payload;
+  const Uint128 product =
+      Uint128(static_cast<std::uint64_t>(payload.raw())) * static_cast<std::uint64_t>(numerator);
+  const auto divisor = static_cast<std::uint64_t>(denominator);
   return bytes(static_cast<std::int64_t>((product + divisor - 1) / divisor));
+}
+
+}  // namespace
+
+Result<SwitchFlow> CostModel::switch_flow(const Schedule& schedule, const Group&,
+                                          LaneId lane) const {
+  return Error{ErrorCode::unsupported,
+               "no costs are known for operations in switches (" +
+                   std::string(to_text(schedule.lanes[lane.index()].role)) + ")",
+               {}};
+}
+
+Bytes wire_bytes(const ConnectionCost& cost, Bytes payload) {
+  return scaled(payload, cost.wire_numerator, cost.wire_denominator);
+}
+
+Bytes wire_bytes(const SwitchFlow& flow, Bytes payload) {
+  return scaled(payload, flow.wire_numerator, flow.wire_denominator);
 }
 
 }  // namespace railyard::sim

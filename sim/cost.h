@@ -2,6 +2,9 @@
 // from Parameters and Topology; both engines read it, so they cannot disagree about costs.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "sim/collective.h"
 #include "sim/ids.h"
 #include "sim/schedule.h"
@@ -38,9 +41,25 @@ struct ConnectionCost {
   Bytes grain{};
 };
 
+struct LinkUse {
+  LinkId link;
+  std::uint32_t weight = 1;
+};
+
+// What an operation of a lane in a switch (Lane::in_switch) moves before anything else: one flow
+// that takes `weight` times its rate of every link, so that all senders and receivers go in step.
+// The lane's connections then need no route and no cap of their own: latencies and services only.
+struct SwitchFlow {
+  std::vector<LinkUse> uses;  // each link once
+  Bandwidth cap{};            // 0 = no limit
+  std::int64_t wire_numerator = 1;
+  std::int64_t wire_denominator = 1;
+};
+
 struct LaneCost {
   Duration op_overhead{};  // per slice
   Bandwidth local_rate{};  // of operations without a send; 0 = no limit
+  std::shared_ptr<const SwitchFlow> in_switch{};
 };
 
 // How much longer compute kernels of a GPU take while a collective runs on it (1 = not at all):
@@ -59,10 +78,14 @@ class CostModel {
                                                           const Group& group,
                                                           ConnectionId connection) const = 0;
   [[nodiscard]] virtual LaneCost lane(const Schedule& schedule, const Lane& lane) const = 0;
+  // Of a lane that is in a switch; a model that knows of no switches refuses.
+  [[nodiscard]] virtual Result<SwitchFlow> switch_flow(const Schedule& schedule, const Group& group,
+                                                       LaneId lane) const;
   [[nodiscard]] virtual Slowdown slowdown(const Schedule& schedule, const Group& group) const = 0;
 };
 
 // Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload);
+Bytes wire_bytes(const SwitchFlow& flow, Bytes payload);
 
 }  // namespace railyard::sim

@@ -6,13 +6,8 @@
 // receive with reduction adds. A value is the multiset of (rank, input offset) it is the sum of, so
 // that missing, doubled and misplaced data are all seen. The run honours lane order and FIFO depth.
 //
-// Promised (sizes as CollectiveCall::size documents; n ranks, S = size):
-//   AllReduce      out[e] = sum over r of in_r[e]             in S,   out S
-//   AllGather      out[b*S+e] = in_b[e]                       in S,   out n*S
-//   ReduceScatter  out[e] of rank r = sum over q of in_q[r*S+e]   in n*S, out S
-//   Broadcast      out[e] = in_root[e]                        in S (root only), out S
-//   Reduce         out[e] of the root = sum over r of in_r[e] in S,   out S (root only)
-//   AllToAll       out_j[i*B+e] = in_i[j*B+e], B = S/n        in S,   out S
+// What is promised: sim/promise.h. Where a schedule works in the output or in scratch, every two
+// operations that touch the same bytes must be ordered by what they wait for (sim/races.h).
 //
 // Cost: O(slice operations x pieces x log); 100k slices of 64 ranks take a fraction of a second.
 #pragma once
@@ -21,24 +16,10 @@
 #include <string>
 
 #include "sim/expand.h"
+#include "sim/promise.h"
 #include "sim/schedule.h"
 
 namespace railyard::sim {
-
-struct Promise {
-  Collective collective = Collective::all_reduce;
-  std::uint32_t ranks = 0;
-  Bytes size;
-  std::uint32_t root = 0;
-  // The call is in place: an output byte that is not written holds the input byte that lies there,
-  // and what makes the schedule unsafe in place is an error.
-  bool in_place = false;
-};
-Promise promise_of(const Schedule& schedule);
-
-// Bytes of a rank's buffers; 0 where the collective does not use one (NCCL allows a null pointer).
-Bytes input_size(const Promise& promise, std::uint32_t rank);
-Bytes output_size(const Promise& promise, std::uint32_t rank);
 
 // Input and output one buffer: at the same offset (AllReduce, Broadcast, Reduce), the input at
 // output + rank * size (AllGather), or the output at input + rank * size (ReduceScatter).

@@ -10,7 +10,7 @@ namespace railyard::sim {
 void Executor::on_event(std::uint32_t code, std::uint32_t argument) {
   switch (code) {
     case try_lane_code: return try_lane(argument);
-    case begin_legs_code: return begin_legs(argument);
+    case begin_code: return begin_in_switch(argument);
     case local_leg_code: return leg_done(argument);
     case settle_tails_code: return settle_tails(argument);
     case finish_slice_code: return finish_slice(argument);
@@ -138,18 +138,24 @@ void Executor::try_lane(std::uint32_t lane) {
 // False when an incoming slice is not under way yet; else `time` becomes the latest arrival.
 bool Executor::inputs_ready(std::uint32_t lane, std::int64_t& time) {
   bool known = true;
+  const auto wait_on = [&](std::uint32_t c) {
+    connections_[c].receiver_waits = true;
+    lanes_[lane].waits_on = c;
+    known = false;
+  };
+  for_wait(lane, [&](std::uint32_t c) {
+    if (known && connections_[c].sent == connections_[c].consumed) wait_on(c);
+  });
   for_recv(lane, [&](std::uint32_t c) {
     if (!known) return;
-    ConnectionState& connection = connections_[c];
-    const std::size_t index = slot(c, connection.consumed);
-    if (connection.headed > connection.consumed) {
-      time = std::max(time, head_[index]);
-    } else if (connection.sent > connection.consumed) {
-      time = std::max(time, arrival_[index]);
+    const ConnectionState& connection = connections_[c];
+    const std::uint32_t sequence = connection.consumed + lanes_[lane].op->recv_part.ahead;
+    if (connection.headed > sequence) {
+      time = std::max(time, head_[slot(c, sequence)]);
+    } else if (connection.sent > sequence) {
+      time = std::max(time, arrival_[slot(c, sequence)]);
     } else {
-      connection.receiver_waits = true;
-      lanes_[lane].waits_on = c;
-      known = false;
+      wait_on(c);
     }
   });
   return known;
@@ -161,10 +167,11 @@ bool Executor::slots_ready(std::uint32_t lane, std::int64_t& time) {
   bool known = true;
   for_send(lane, [&](std::uint32_t c) {
     ConnectionState& connection = connections_[c];
-    if (!known || connection.issued < fifo_) return;
+    const std::uint32_t sequence = connection.issued + lanes_[lane].op->send_part.ahead;
+    if (!known || sequence < fifo_ || sequence < connection.begun) return;
     const bool staged = costs_->connections[c].staged;
-    if ((staged ? connection.wired : connection.consumed) + fifo_ > connection.issued) {
-      const std::size_t freed = slot(c, connection.issued - fifo_);
+    if ((staged ? connection.wired : connection.consumed) + fifo_ > sequence) {
+      const std::size_t freed = slot(c, sequence - fifo_);
       time = std::max(time, staged ? completed_[freed] : credit_[freed]);
     } else {
       connection.sender_waits = true;
@@ -195,14 +202,34 @@ bool Executor::ready(std::uint32_t lane) {
 void Executor::begin(std::uint32_t lane) {
   lanes_[lane].phase = Phase::busy;
   lanes_[lane].slice_end = 0;
-  for_send(lane, [&](std::uint32_t c) {
-    const std::size_t index = slot(c, connections_[c].issued++);
-    issue_[index] = now();
-    size_[index] = lanes_[lane].slice_bytes;
-  });
+  for_wait(lane, [&](std::uint32_t c) { ++connections_[c].consumed; });
+  open_slices(lane);
   const Duration overhead = costs_->lanes[lane].op_overhead;
-  if (overhead.count() > 0) return at(now() + overhead.count(), begin_legs_code, lane);
-  begin_legs(lane);
+  if (overhead.count() > 0) return at(now() + overhead.count(), begin_code, lane);
+  begin_in_switch(lane);
+}
+
+// A slice is as long as its last part reaches, and is issued unless it stays open.
+void Executor::open_slices(std::uint32_t lane) {
+  const MessagePart part = lanes_[lane].op->send_part;
+  const std::int64_t reach = lanes_[lane].slice_bytes * (part.index + 1);
+  for_send(lane, [&](std::uint32_t c) {
+    ConnectionState& connection = connections_[c];
+    const std::uint32_t sequence = connection.issued + part.ahead;
+    for (; connection.begun <= sequence; ++connection.begun) {
+      issue_[slot(c, connection.begun)] = now();
+      size_[slot(c, connection.begun)] = 0;
+    }
+    std::int64_t& size = size_[slot(c, sequence)];
+    size = std::max(size, reach);
+    if (!part.more) ++connection.issued;
+  });
+}
+
+void Executor::begin_in_switch(std::uint32_t lane) {
+  const SwitchFlow* flow = costs_->lanes[lane].in_switch.get();
+  if (flow == nullptr) return begin_legs(lane);
+  network_->start(switch_flows_[lane], wire_bytes(*flow, bytes(lanes_[lane].slice_bytes)));
 }
 
 std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
@@ -218,7 +245,7 @@ void Executor::begin_legs(std::uint32_t lane) {
     ++state.pending;
     if (cost.staged)
       return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
-    if (cost.grain.raw() > 0) announce_head(c);
+    if (cost.grain.raw() > 0 && !state.op->send_part.more) announce_head(c);
     network_->start(connections_[c].flow, bytes(wire(c, state.slice_bytes)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
@@ -291,13 +318,30 @@ void Executor::settle_tails(std::uint32_t lane) {
 }
 
 void Executor::finish_slice(std::uint32_t lane) {
-  for_recv(lane, [&](std::uint32_t c) { give_credit(c); });
-  if (!advance(lane)) return end_lane(lane);
   LaneState& state = lanes_[lane];
+  if (!state.op->recv_part.more) for_recv(lane, [&](std::uint32_t c) { give_credit(c); });
+  if (state.op->signal_slots != 0) give_signals(lane);
+  if (!advance(lane)) return end_lane(lane);
   state.phase = Phase::wait_time;
   // Slices that take no time would recurse without bound; they go through the queue instead.
   if (!ready(lane)) return;
   at(now(), try_lane_code, lane);
+}
+
+void Executor::give_signals(std::uint32_t lane) {
+  const Lane& description = schedule_->lanes[lane];
+  const LaneState& state = lanes_[lane];
+  const bool last = state.slice + 1U == schedule_->works[description.work].slices_per_chunk &&
+                    state.iteration + 1 == state.op->repeat;
+  if (!last) return;
+  const auto give = [&](std::uint32_t c) {
+    ++connections_[c].sent;
+    if (!std::exchange(connections_[c].receiver_waits, false)) return;
+    const std::uint32_t receiver = schedule_->connections[c].to.value();
+    lanes_[receiver].phase = Phase::wait_time;
+    at(now(), try_lane_code, receiver);
+  };
+  for_slots(description.first_send, description.send_count, state.op->signal_slots, give);
 }
 
 void Executor::end_lane(std::uint32_t lane) {
@@ -323,7 +367,9 @@ std::vector<std::string> Executor::waiting_lanes(std::size_t limit) const {
       text += "not started";
     } else if (state.phase == Phase::wait_data || state.phase == Phase::wait_tail) {
       const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].from.index()];
-      text += fmt::format("{} waits for data of rank {}", to_text(state.op->primitive), peer.rank);
+      const bool signal = schedule_->connections[state.waits_on].signal;
+      text += fmt::format("{} waits for {} of rank {}", to_text(state.op->primitive),
+                          signal ? "a signal" : "data", peer.rank);
     } else if (state.phase == Phase::wait_credit) {
       const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].to.index()];
       text += fmt::format("{} waits for a free slot at rank {}", to_text(state.op->primitive),

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sim/event_queue.h"
+#include "sim/executor_state.h"
 #include "sim/network.h"
 #include "sim/schedule.h"
 #include "sim/schedule_costs.h"
@@ -71,15 +72,17 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] std::vector<std::string> waiting_lanes(std::size_t limit) const;
 
   void on_event(std::uint32_t code, std::uint32_t argument) override;
-  void on_flow_done(std::uint32_t connection) override;
+  // Tags: connections, and after them lanes (flows in a switch).
+  void on_flow_done(std::uint32_t tag) override;
 
  private:
+  using Phase = LanePhase;
   static constexpr std::uint32_t kLocal = 0xffffffff;  // the leg of an operation that sends nothing
 
   // Event codes; the argument is a lane (the first six) or a connection.
   enum Code : std::uint32_t {
     try_lane_code,
-    begin_legs_code,
+    begin_code,
     local_leg_code,
     settle_tails_code,
     finish_slice_code,
@@ -90,60 +93,9 @@ class Executor final : public EventHandler, public FlowListener {
     wire_code,
     landed_code
   };
-  enum class Phase : std::uint8_t {
-    idle,         // not started
-    wait_data,    // for a slice on `waits_on` that is not under way yet
-    wait_credit,  // for a slot of `waits_on`
-    wait_time,    // for a known time
-    busy,         // legs under way
-    wait_tail,    // legs done, but a cut-through input on `waits_on` has not ended
-    done
-  };
-
-  struct LaneState {
-    const Op* op = nullptr;
-    std::int64_t op_bytes = 0;     // of the current operation (one chunk)
-    std::int64_t even_slice = 0;   // every slice but the last of the operation
-    std::int64_t slice_bytes = 0;  // of the current slice
-    std::int64_t chunk = 0;        // of this loop
-    std::int64_t rest = 0;         // rotating layout: bytes of this loop
-    std::int64_t slice_end = 0;    // cut-through: latest end of a leg so far
-    std::uint32_t op_index = 0;
-    std::uint32_t iteration = 0;
-    std::uint32_t block = 0;
-    std::uint32_t loop = 0;
-    std::uint32_t loops = 0;
-    std::uint32_t waits_on = 0;  // connection
-    std::uint16_t slice = 0;
-    std::uint16_t pending = 0;  // legs of the slice under way
-    Phase phase = Phase::idle;
-    bool cut_through = false;  // some input of the current operation is cut-through
-  };
-  // Lanes of one (rank, channel, batch); the next batch starts when all of them have ended.
-  struct LaneGroup {
-    std::uint32_t first = 0;  // range in grouped_lanes_
-    std::uint32_t count = 0;
-    std::uint32_t left = 0;
-    std::uint32_t rank = 0;
-    bool more = false;  // the next group is the next batch of the same rank and channel
-    bool head = false;  // starts with its rank
-  };
-  struct ConnectionState {
-    std::uint32_t issued = 0;    // slices whose operation the sender has begun
-    std::uint32_t headed = 0;    // slices whose first grain's arrival is known
-    std::uint32_t sent = 0;      // slices whose arrival is known
-    std::uint32_t consumed = 0;  // slices the receiver has finished with
-    std::uint32_t served = 0;    // staged: slices that the sender's proxy has served,
-    std::uint32_t wired = 0;     //   and whose flow ended
-    FlowId flow;
-    bool receiver_waits = false;
-    bool sender_waits = false;
-    bool wire_busy = false;
-    bool leg_ended = false;  // cut-through: the leg has ended, its input's tail is awaited
-  };
-
   // executor_build.cpp: state laid out once
   void group_lanes();
+  void add_switch_flows();
 
   // executor.cpp: lanes
   void start_group(std::uint32_t group);
@@ -156,6 +108,8 @@ class Executor final : public EventHandler, public FlowListener {
   bool inputs_ready(std::uint32_t lane, std::int64_t& at);
   bool slots_ready(std::uint32_t lane, std::int64_t& at);
   void begin(std::uint32_t lane);
+  void open_slices(std::uint32_t lane);
+  void begin_in_switch(std::uint32_t lane);
   void begin_legs(std::uint32_t lane);
   void leg_done(std::uint32_t lane);
   bool tails_known(std::uint32_t lane);
@@ -194,23 +148,35 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] bool sends_now(std::uint32_t lane) const {
     return sends(lanes_[lane].op->primitive);
   }
-  // Calls visit(connection) for the connections that the lane's current operation uses.
+  // Calls visit(connection) for the slots that `mask` names.
+  template <typename Visitor>
+  void for_slots(std::uint32_t first, std::uint32_t count, std::uint32_t mask,
+                 Visitor&& visit) const {
+    for (std::uint32_t k = 0; k < count; ++k)
+      if (names_slot(mask, k)) visit(schedule_->slots[first + k].value());
+  }
+  // Those that the lane's current operation uses.
   template <typename Visitor>
   void for_recv(std::uint32_t lane, Visitor&& visit) const {
     const Lane& l = schedule_->lanes[lane];
-    if (!receives_now(lane)) return;
-    for (std::uint32_t k = 0; k < l.recv_count; ++k)
-      if ((lanes_[lane].op->recv_slots >> k & 1U) != 0)
-        visit(schedule_->slots[l.first_recv + k].value());
+    if (receives_now(lane))
+      for_slots(l.first_recv, l.recv_count, lanes_[lane].op->recv_slots, visit);
   }
   template <typename Visitor>
   void for_send(std::uint32_t lane, Visitor&& visit) const {
     const Lane& l = schedule_->lanes[lane];
-    if (!sends_now(lane)) return;
-    for (std::uint32_t k = 0; k < l.send_count; ++k)
-      if ((lanes_[lane].op->send_slots >> k & 1U) != 0)
-        visit(schedule_->slots[l.first_send + k].value());
+    if (sends_now(lane)) for_slots(l.first_send, l.send_count, lanes_[lane].op->send_slots, visit);
   }
+
+  // The signals that it waits for before its first slice, and those it gives after its last.
+  template <typename Visitor>
+  void for_wait(std::uint32_t lane, Visitor&& visit) const {
+    const Lane& l = schedule_->lanes[lane];
+    const LaneState& state = lanes_[lane];
+    if (state.op->wait_slots != 0 && state.iteration == 0 && state.slice == 0)
+      for_slots(l.first_recv, l.recv_count, state.op->wait_slots, visit);
+  }
+  void give_signals(std::uint32_t lane);
 
   std::shared_ptr<const Schedule> schedule_;
   std::shared_ptr<const ScheduleCosts> costs_;
@@ -233,6 +199,7 @@ class Executor final : public EventHandler, public FlowListener {
   std::vector<std::int64_t> issue_;      // start of the sender's operation
   std::vector<std::int64_t> size_;       // payload
   std::vector<Bandwidth> solo_;          // by connection: solo_rate()
+  std::vector<FlowId> switch_flows_;     // by lane; none if no lane is in a switch
   std::vector<std::uint32_t> grouped_lanes_;
   std::vector<LaneGroup> groups_;              // sorted by (rank, channel, batch)
   std::vector<std::uint32_t> group_of_;        // by lane

@@ -14,8 +14,7 @@ std::uint32_t longest_connection(const Schedule& schedule) {
     const Work& work = schedule.works[lane.work];
     const std::int64_t each = std::int64_t{op.repeat} * work.slices_per_chunk * loop_count(work);
     for (std::uint32_t k = 0; k < lane.send_count; ++k)
-      if ((op.send_slots >> k & 1U) != 0)
-        slices[schedule.slots[lane.first_send + k].index()] += each;
+      if (names_slot(op.send_slots, k)) slices[schedule.slots[lane.first_send + k].index()] += each;
   };
   for (const Lane& lane : schedule.lanes)
     for (const Op& op : schedule.programs[lane.program.index()])
@@ -56,6 +55,7 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
                                              .listener = this,
                                              .tag = static_cast<std::uint32_t>(c)});
   }
+  add_switch_flows();
   if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));
   ring_ = 2 * fifo_;
   for (std::vector<std::int64_t>* each :
@@ -67,6 +67,25 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
   group_lanes();
   ranks_left_ = 0;
   reset();
+}
+
+// One flow of every lane in a switch.
+void Executor::add_switch_flows() {
+  const std::size_t lanes = schedule_->lanes.size();
+  std::vector<ResourceUse> uses;
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const SwitchFlow* flow = costs_->lanes[l].in_switch.get();
+    if (flow == nullptr) continue;
+    switch_flows_.resize(lanes);
+    uses.clear();
+    for (const LinkUse& use : flow->uses)
+      uses.push_back({ResourceId(use.link.value()), use.weight});
+    switch_flows_[l] =
+        network_->add_flow({.uses = uses,
+                            .cap = flow->cap,
+                            .listener = this,
+                            .tag = static_cast<std::uint32_t>(schedule_->connections.size() + l)});
+  }
 }
 
 void Executor::group_lanes() {

@@ -13,6 +13,8 @@ std::int64_t Executor::leg_rate_time(std::uint32_t c, std::int64_t payload) cons
 }
 
 void Executor::on_flow_done(std::uint32_t c) {
+  const auto count = static_cast<std::uint32_t>(connections_.size());
+  if (c >= count) return begin_legs(c - count);
   if (costs_->connections[c].staged) return wire_done(c);
   leg_of_connection(c);
 }
@@ -20,6 +22,7 @@ void Executor::on_flow_done(std::uint32_t c) {
 // The leg of the sender's operation on this connection has ended.
 void Executor::leg_of_connection(std::uint32_t c) {
   const std::uint32_t lane = schedule_->connections[c].from.value();
+  if (lanes_[lane].op->send_part.more) return leg_done(lane);
   if (lanes_[lane].cut_through) {  // handed over when the inputs' tails are known
     arrival_[slot(c, connections_[c].issued - 1)] = now();
     connections_[c].leg_ended = true;

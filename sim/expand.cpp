@@ -28,7 +28,8 @@ class Expander {
         received_(schedule.connections.size(), 0) {}
 
   Expansion run() {
-    Expansion expansion{schedule_.ranks, schedule_.fifo_slices, {}, schedule_.connections};
+    Expansion expansion{
+        schedule_.ranks, schedule_.fifo_slices, schedule_.scratch, {}, schedule_.connections};
     expansion.lanes.reserve(schedule_.lanes.size());
     for (const Lane& lane : schedule_.lanes) expansion.lanes.push_back(expand_lane(lane));
     return expansion;
@@ -48,6 +49,8 @@ class Expander {
           base.loop = loop;
           base.op = op;
           base.iteration = j;
+          base.source = program[op].source;
+          base.target = program[op].target;
           base.block = block_of(program[op], lane, work, j);
           append_slices(lane, program[op], base, expanded.ops);
         }
@@ -57,32 +60,59 @@ class Expander {
   void append_slices(const Lane& lane, const Op& op, const SliceOp& base,
                      std::vector<SliceOp>& out) {
     const Work& work = schedule_.works[lane.work];
-    const std::uint32_t place =
-        work.layout == Layout::per_rank ? block_rank(schedule_, work, base.block) : base.block;
+    const std::uint32_t place = place_of(work, base.block);
+    const Bytes shift = target_distance(op, work, base.block);
     const Region chunk = block_region(work, base.loop, place);
     for (std::uint32_t slice = 0; slice < work.slices_per_chunk; ++slice) {
       const Region region = slice_region(work, chunk, slice);
       SliceOp next = base;
       next.slice = slice;
       next.size = region.size;
-      next.input_offset = input_offset(work, place, region);
-      next.output_offset = output_offset(work, place, region);
+      next.source_offset = buffer_offset(op.source, work, place, region);
+      next.target_offset = buffer_offset(op.target, work, place, region) + shift;
       if (receives(op.primitive))
-        next.recv = messages({lane.first_recv, lane.recv_count, op.recv_slots}, received_);
+        next.recv =
+            messages({lane.first_recv, lane.recv_count, op.recv_slots}, op.recv_part, received_);
       if (sends(op.primitive))
-        next.send = messages({lane.first_send, lane.send_count, op.send_slots}, sent_);
+        next.send =
+            messages({lane.first_send, lane.send_count, op.send_slots}, op.send_part, sent_);
+      if (slice == 0 && base.iteration == 0)
+        next.wait = signals({lane.first_recv, lane.recv_count, op.wait_slots});
+      if (slice + 1 == work.slices_per_chunk && base.iteration + 1 == op.repeat)
+        next.signal = signals({lane.first_send, lane.send_count, op.signal_slots});
       out.push_back(std::move(next));
     }
   }
 
-  std::vector<MessageRef> messages(SlotRange slots, std::vector<std::uint32_t>& counters) {
+  [[nodiscard]] std::uint32_t place_of(const Work& work, std::uint32_t block) const {
+    return work.layout == Layout::per_rank ? block_rank(schedule_, work, block) : block;
+  }
+
+  [[nodiscard]] Bytes target_distance(const Op& op, const Work& work, std::uint32_t block) const {
+    if (op.target_shift == 0) return {};
+    const auto blocks = static_cast<std::int32_t>(work.blocks);
+    const std::int32_t moved = static_cast<std::int32_t>(block) + op.target_shift % blocks;
+    const auto target = static_cast<std::uint32_t>((moved + blocks) % blocks);
+    return work.stride * (std::int64_t{place_of(work, target)} - place_of(work, block));
+  }
+
+  std::vector<MessageRef> messages(SlotRange slots, MessagePart part,
+                                   std::vector<std::uint32_t>& counters) {
     std::vector<MessageRef> refs;
     for (std::uint32_t k = 0; k < slots.count; ++k) {
-      if (slots.mask != kAllSlots && (k >= 32 || (slots.mask >> k & 1) == 0)) continue;
+      if (!names_slot(slots.mask, k)) continue;
       const ConnectionId connection = schedule_.slots[slots.first + k];
-      refs.push_back({connection, counters[connection.index()]++});
+      refs.push_back({connection, counters[connection.index()] + part.ahead, part});
+      if (!part.more) ++counters[connection.index()];
     }
     return refs;
+  }
+
+  [[nodiscard]] std::vector<ConnectionId> signals(SlotRange slots) const {
+    std::vector<ConnectionId> ids;
+    for (std::uint32_t k = 0; k < slots.count; ++k)
+      if (names_slot(slots.mask, k)) ids.push_back(schedule_.slots[slots.first + k]);
+    return ids;
   }
 
   const Schedule& schedule_;
@@ -108,6 +138,16 @@ Bytes output_offset(const Work& work, std::uint32_t place, Region region) {
          work.output_shift;
 }
 
+Bytes buffer_offset(Buffer buffer, const Work& work, std::uint32_t place, Region region) {
+  switch (buffer) {
+    case Buffer::input: return input_offset(work, place, region);
+    case Buffer::output: return output_offset(work, place, region);
+    case Buffer::scratch:
+    case Buffer::none: break;
+  }
+  return region.offset;
+}
+
 Expansion expand(const Schedule& schedule) { return Expander(schedule).run(); }
 
 std::vector<std::vector<LaneId>> lanes_before(const Expansion& expansion) {
@@ -131,14 +171,25 @@ std::vector<std::vector<LaneId>> lanes_before(const Expansion& expansion) {
 std::string to_text(const SliceOp& op) {
   std::string text = fmt::format("loop {} op {}.{} slice {} {} block {}", op.loop, op.op,
                                  op.iteration, op.slice, to_text(op.primitive), op.block);
-  if (reads_input(op.primitive)) text += " in " + interval(op.input_offset, op.size);
-  if (writes_output(op.primitive)) text += " out " + interval(op.output_offset, op.size);
+  if (reads(op)) {
+    text += op.source == Buffer::input ? " in " : fmt::format(" reads {} ", to_text(op.source));
+    text += interval(op.source_offset, op.size);
+  }
+  if (writes_target(op.primitive)) {
+    text += op.target == Buffer::output ? " out " : fmt::format(" {} ", to_text(op.target));
+    text += interval(op.target_offset, op.size);
+  }
   const auto append = [&text](const char* word, const std::vector<MessageRef>& refs) {
-    for (const MessageRef& ref : refs)
+    for (const MessageRef& ref : refs) {
       text += fmt::format(" {} c{}#{}", word, ref.connection.value(), ref.sequence);
+      if (ref.part.index > 0) text += fmt::format(".{}", ref.part.index);
+      if (ref.part.more) text += "~";
+    }
   };
   append("from", op.recv);
   append("to", op.send);
+  for (const ConnectionId id : op.wait) text += fmt::format(" after c{}", id.value());
+  for (const ConnectionId id : op.signal) text += fmt::format(" before c{}", id.value());
   return text;
 }
 

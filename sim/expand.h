@@ -4,7 +4,7 @@
 //
 // An expansion stands alone (it does not refer to its schedule), so a test may change it at will:
 // the checkers take the k-th slice that a lane sends on a connection to be the k-th that the other
-// end receives, whatever `sequence` says.
+// end receives, whatever `sequence` says; `part` counts from there.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ namespace railyard::sim {
 struct MessageRef {
   ConnectionId connection;
   std::uint32_t sequence = 0;  // slices before it on this connection
+  MessagePart part{};
 };
 
 // One slice of one operation. Loops, then operations, then their repetitions, then slices.
@@ -28,12 +29,19 @@ struct SliceOp {
   std::uint32_t iteration = 0;  // of Op::repeat
   std::uint32_t block = 0;      // as the program counts them, before Work::block_order
   std::uint32_t slice = 0;
-  Bytes input_offset;            // where it reads the input buffer, if reads_input(primitive)
-  Bytes output_offset;           // where it writes the output buffer, if writes_output(primitive)
-  Bytes size;                    // may be 0
-  std::vector<MessageRef> recv;  // one slice from each
-  std::vector<MessageRef> send;  // one slice to each
+  Buffer source = Buffer::input;
+  Buffer target = Buffer::output;
+  Bytes source_offset;                     // where it reads `source`, if reads_source(primitive)
+  Bytes target_offset;                     // where it writes `target`, if writes_target(primitive)
+  Bytes size;                              // may be 0
+  std::vector<MessageRef> recv;            // one slice from each
+  std::vector<MessageRef> send;            // one slice to each
+  std::vector<ConnectionId> wait, signal;  // signals before and after it
 };
+// Whether it reads a buffer of its rank (the primitive has a source, and that is none but `none`).
+inline bool reads(const SliceOp& op) {
+  return reads_source(op.primitive) && op.source != Buffer::none;
+}
 
 struct ExpandedLane {
   std::uint32_t rank = 0;
@@ -46,6 +54,7 @@ struct ExpandedLane {
 struct Expansion {
   std::uint32_t ranks = 0;
   std::uint32_t fifo_slices = 1;
+  Bytes scratch{};                      // of every rank
   std::vector<ExpandedLane> lanes;      // by LaneId
   std::vector<Connection> connections;  // by ConnectionId
 };
@@ -57,6 +66,8 @@ std::uint32_t block_of(const Op& op, const Lane& lane, const Work& work, std::ui
 // a buffer with one block only holds it at 0. The shifts are added.
 Bytes input_offset(const Work& work, std::uint32_t place, Region region);
 Bytes output_offset(const Work& work, std::uint32_t place, Region region);
+// In any buffer; the scratch has no shifts.
+Bytes buffer_offset(Buffer buffer, const Work& work, std::uint32_t place, Region region);
 
 // The schedule must pass validate_structure() (sim/validate.h). Multiplicity is not unfolded.
 Expansion expand(const Schedule& schedule);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/schedule_costs.h"
 #include "sim/untimed_run.h"
 
 namespace railyard::sim {
@@ -47,6 +48,8 @@ struct Fifo {
   std::vector<NodeId> data, tail, consumed;  // consumed: end of the receiver's operation
   std::vector<NodeId> wired;                 // staged: end of its flow
   NodeId posted = kNone;                     // staged: of the last slice
+  std::vector<Bytes> size;                   // of slices that are sent or open
+  std::uint32_t waited = 0;                  // signals taken
 };
 
 class PathBuilder {
@@ -114,11 +117,24 @@ class PathBuilder {
     return rate;
   }
 
+  // The flow of a lane in a switch, before all else that the operation does.
+  NodeId pass_switch(NodeId begin, LaneId lane, const SliceOp& op) {
+    const SwitchFlow* flow = lane_costs_[lane.index()].in_switch.get();
+    if (flow == nullptr) return begin;
+    for (const LinkUse& use : flow->uses)
+      result_.link_payload[use.link.index()] += op.size * std::int64_t{use.weight};
+    const Bandwidth rate = solo_rate(*flow, capacity_);
+    const Duration time =
+        rate.raw() == 0 ? Duration{} : transfer_time(wire_bytes(*flow, op.size), rate);
+    return after({begin, time, PathPart::wire});
+  }
+
   void execute(LaneId lane, std::uint32_t index) {
     const SliceOp& op = expansion_.lanes[lane.index()].ops[index];
     const LaneCost& lane_cost = lane_costs_[lane.index()];
     const NodeId start = add_start(lane, index, op);
-    const NodeId begin = after({start, lane_cost.op_overhead, PathPart::op_overhead});
+    const NodeId begin =
+        pass_switch(after({start, lane_cost.op_overhead, PathPart::op_overhead}), lane, op);
     const NodeId end = add({});
     if (op.send.empty()) {
       const Leg local{nullptr, lane_cost.local_rate, PathPart::copy};
@@ -130,12 +146,18 @@ class PathBuilder {
                                   : Leg{&cost, route_rate(cost), PathPart::wire};
       const NodeId leg_end = add_leg(begin, leg, lane, index);
       relax(end, {leg_end, {}, leg.part});
+      Bytes& size = fifos_[ref.connection.index()].size[ref.sequence];
+      size = std::max(size, op.size * (ref.part.index + 1));
+      if (!cost.staged) account_route(cost, op.size);
+      if (ref.part.more) continue;
       if (cost.staged)
-        send_staged(ref, op.size, leg_end);
+        send_staged(ref, size, leg_end);
       else
         send_direct(ref.connection, op.size, begin, leg_end);
     }
-    for (const MessageRef& ref : op.recv) fifos_[ref.connection.index()].consumed.push_back(end);
+    for (const MessageRef& ref : op.recv)
+      if (!ref.part.more) fifos_[ref.connection.index()].consumed.push_back(end);
+    for (const ConnectionId id : op.signal) fifos_[id.index()].data.push_back(end);
     lane_end_[lane.index()] = end;
   }
 
@@ -155,9 +177,15 @@ class PathBuilder {
                     {},
                     PathPart::latency,
                     PathReason::data});
+    for (const ConnectionId id : op.wait) {
+      Fifo& fifo = fifos_[id.index()];
+      relax(start, {fifo.data[fifo.waited++], {}, PathPart::latency, PathReason::data});
+    }
     for (const MessageRef& ref : op.send) {
-      if (ref.sequence < expansion_.fifo_slices) continue;
       const std::size_t c = ref.connection.index();
+      if (ref.sequence < fifos_[c].size.size()) continue;  // its slot is taken already
+      fifos_[c].size.resize(ref.sequence + std::size_t{1});
+      if (ref.sequence < expansion_.fifo_slices) continue;
       const std::uint32_t before_it = ref.sequence - expansion_.fifo_slices;
       const NodeId freed =
           costs_[c].staged ? fifos_[c].wired[before_it] : fifos_[c].consumed[before_it];
@@ -196,7 +224,7 @@ class PathBuilder {
     } else {
       fifo.data.push_back(tail);
     }
-    account(cost, size);
+    ++result_.messages;
   }
 
   void send_staged(const MessageRef& ref, Bytes size, NodeId leg_end) {
@@ -219,11 +247,11 @@ class PathBuilder {
     fifo.wired.push_back(wired);
     fifo.tail.push_back(tail);
     fifo.data.push_back(tail);
-    account(cost, size);
+    ++result_.messages;
+    account_route(cost, size);
   }
 
-  void account(const ConnectionCost& cost, Bytes size) {
-    ++result_.messages;
+  void account_route(const ConnectionCost& cost, Bytes size) {
     for (const LinkId link : cost.route) result_.link_payload[link.index()] += size;
   }
 

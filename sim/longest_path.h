@@ -10,7 +10,7 @@
 //   start = max(end of the lane's previous operation (for the first: rank_start, and the end of all
 //               lanes of lower batches of its (rank, channel));
 //               data(m) of every incoming slice m; credit(k) of every outgoing slice k)
-//   begin = start + op_overhead
+//   begin = start + op_overhead + T(w(size), rate of the lane's flow in a switch, if it is in one)
 //   An operation has one *leg* per outgoing connection c, or one local leg if it sends nothing:
 //     direct c:  rate r_c,        work w_c(size)     staged c:  rate cap of c, work w_c(size)
 //     local:     rate local_rate, work size
@@ -30,6 +30,10 @@
 //     direct c:  credit(k)  = end of the receiver's operation on slice k - F, + credit_latency
 //     staged c:  credit(k)  = wired(k - F) + completion        (the sender's FIFO)
 //                cleared(k) = end of the receiver's operation on slice k - F, + credit_latency
+//
+// A slice in parts (MessagePart) is data once its last part is through; its slot is taken by the
+// operation that writes its first, and is free when the operation that consumes it ends. A signal
+// is there when the operation that gives it ends.
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
 // time PER CONNECTION here; the fluid engine has one per rank, which is the same where a rank's

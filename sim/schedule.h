@@ -22,49 +22,16 @@
 
 #include "sim/collective.h"
 #include "sim/ids.h"
+#include "sim/primitive.h"
 #include "sim/units.h"
 
 namespace railyard::sim {
 
-// What one operation does with a slice. Names are NCCL's. "input" and "output" are the user's
-// buffers of the lane's rank.
-enum class Primitive : std::uint8_t {
-  send,                  // input -> peers
-  recv,                  // peer -> output
-  copy,                  // input -> output (no peer)
-  copy_send,             // input -> output and peers
-  recv_copy_send,        // peer -> output and peers
-  recv_reduce_copy,      // sum of peers and input -> output
-  recv_reduce_send,      // sum of peers and input -> peers
-  recv_reduce_copy_send  // sum of peers and input -> output and peers
-};
-template <>
-struct EnumTable<Primitive> {
-  static constexpr std::string_view kind = "primitive";
-  static constexpr std::array entries{
-      EnumEntry{Primitive::send, "send"},
-      EnumEntry{Primitive::recv, "recv"},
-      EnumEntry{Primitive::copy, "copy"},
-      EnumEntry{Primitive::copy_send, "copySend"},
-      EnumEntry{Primitive::recv_copy_send, "recvCopySend"},
-      EnumEntry{Primitive::recv_reduce_copy, "recvReduceCopy"},
-      EnumEntry{Primitive::recv_reduce_send, "recvReduceSend"},
-      EnumEntry{Primitive::recv_reduce_copy_send, "recvReduceCopySend"}};
-};
-constexpr bool receives(Primitive p) {
-  return p != Primitive::send && p != Primitive::copy && p != Primitive::copy_send;
-}
-constexpr bool sends(Primitive p) {
-  return p != Primitive::recv && p != Primitive::copy && p != Primitive::recv_reduce_copy;
-}
-constexpr bool reads_input(Primitive p) {
-  return p != Primitive::recv && p != Primitive::recv_copy_send;
-}
-constexpr bool writes_output(Primitive p) {
-  return p != Primitive::send && p != Primitive::recv_reduce_send;
-}
-
 inline constexpr std::uint32_t kAllSlots = 0xffffffff;
+// Whether a mask names the k-th slot; kAllSlots names those beyond the 32nd too.
+constexpr bool names_slot(std::uint32_t mask, std::uint32_t k) {
+  return mask == kAllSlots || (k < 32 && (mask >> k & 1U) != 0);
+}
 
 // `repeat` consecutive operations; iteration j works on block
 // (block_base + position * block_per_position + j * block_step) mod blocks  of the lane's work.
@@ -76,6 +43,15 @@ struct Op {
   std::int32_t block_step = 0;
   std::uint32_t recv_slots = kAllSlots;  // bit k: the lane's k-th incoming connection
   std::uint32_t send_slots = kAllSlots;  // bit k: the lane's k-th outgoing connection
+  Buffer source = Buffer::input;
+  Buffer target = Buffer::output;
+  std::int32_t target_shift = 0;  // blocks from the source's place to the target's
+  MessagePart recv_part{};
+  MessagePart send_part{};
+  // Lanes of one rank wait for each other by signals (Connection::signal): before its first slice
+  // an operation waits for one on each of these slots, and after its last it gives one on those.
+  std::uint32_t wait_slots = 0;    // of the incoming connections
+  std::uint32_t signal_slots = 0;  // of the outgoing connections
 };
 using Program = std::vector<Op>;  // run once per loop
 
@@ -140,16 +116,38 @@ enum class LaneRole : std::uint8_t {
   tree_root,
   p2p_send,
   p2p_recv,
-  local
+  local,
+  pat,
+  nvls_scatter,
+  nvls_reduce,
+  nvls_broadcast,  // NVLSTree: what comes down the tree, into the node
+  nvls_gather,
+  collnet_up,
+  collnet_switch,  // the fabric switch; its rank's GPU does nothing for it
+  collnet_down,
+  hierarchical,
+  custom
 };
 template <>
 struct EnumTable<LaneRole> {
   static constexpr std::string_view kind = "lane role";
-  static constexpr std::array entries{
-      EnumEntry{LaneRole::ring, "ring"},          EnumEntry{LaneRole::tree_up, "treeUp"},
-      EnumEntry{LaneRole::tree_down, "treeDown"}, EnumEntry{LaneRole::tree_root, "treeRoot"},
-      EnumEntry{LaneRole::p2p_send, "p2pSend"},   EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
-      EnumEntry{LaneRole::local, "local"}};
+  static constexpr std::array entries{EnumEntry{LaneRole::ring, "ring"},
+                                      EnumEntry{LaneRole::tree_up, "treeUp"},
+                                      EnumEntry{LaneRole::tree_down, "treeDown"},
+                                      EnumEntry{LaneRole::tree_root, "treeRoot"},
+                                      EnumEntry{LaneRole::p2p_send, "p2pSend"},
+                                      EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
+                                      EnumEntry{LaneRole::local, "local"},
+                                      EnumEntry{LaneRole::pat, "pat"},
+                                      EnumEntry{LaneRole::nvls_scatter, "nvlsScatter"},
+                                      EnumEntry{LaneRole::nvls_reduce, "nvlsReduce"},
+                                      EnumEntry{LaneRole::nvls_broadcast, "nvlsBroadcast"},
+                                      EnumEntry{LaneRole::nvls_gather, "nvlsGather"},
+                                      EnumEntry{LaneRole::collnet_up, "collnetUp"},
+                                      EnumEntry{LaneRole::collnet_switch, "collnetSwitch"},
+                                      EnumEntry{LaneRole::collnet_down, "collnetDown"},
+                                      EnumEntry{LaneRole::hierarchical, "hierarchical"},
+                                      EnumEntry{LaneRole::custom, "custom"}};
 };
 
 struct Lane {
@@ -166,6 +164,10 @@ struct Lane {
   // Lanes of one (rank, channel) start when all its lanes of lower batches have ended
   // (point-to-point works run eight at a time on a channel).
   std::uint16_t batch = 0;
+  // The switch in which the lane's operations take place. An NVSwitch: the GPU reads the sum of
+  // what the senders hold (multimem.ld_reduce) and stores to all receivers (multimem.st). A fabric
+  // switch: it sums what the senders' NICs bring and sends the sum to the receivers' (SHARP).
+  DeviceId in_switch{};
 };
 
 struct Connection {
@@ -175,6 +177,7 @@ struct Connection {
   DeviceId nic_in{};
   // PXN: the GPU of the sender's node that data passes on its way to nic_out; invalid = none.
   DeviceId relay{};
+  bool signal = false;  // carries nothing, takes no time and is never full: see Op::wait_slots
 };
 
 struct Schedule {
@@ -182,6 +185,7 @@ struct Schedule {
   std::uint32_t ranks = 0;
   std::uint32_t channels = 0;     // channels that carry something
   std::uint32_t fifo_slices = 8;  // credits of every connection, in slices
+  Bytes scratch{};                // of every rank, beside the user's buffers
   std::vector<Program> programs;
   std::vector<Work> works;
   std::vector<Lane> lanes;
@@ -196,7 +200,8 @@ std::uint32_t block_rank(const Schedule& schedule, const Work& work, std::uint32
 // Structural checks; the data-flow checker (sim/dataflow.h) proves the result.
 Result<void> validate(const Schedule& schedule);
 
-// Messages (slices sent over connections) and payload bytes, empty slices included. O(lanes x ops).
+// Messages (slices sent over connections, empty ones included) and payload bytes (parts of a
+// message that nobody writes left out). O(lanes x ops).
 struct ScheduleTotals {
   std::int64_t messages = 0;
   Bytes payload{};

@@ -10,11 +10,20 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
   ScheduleCosts costs;
   costs.connections.reserve(schedule.connections.size());
   for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
+    if (schedule.connections[c].signal) {
+      costs.connections.emplace_back();
+      continue;
+    }
     RAILYARD_ASSIGN(ConnectionCost cost, model.connection(schedule, group, ConnectionId(c)));
     costs.connections.push_back(std::move(cost));
   }
   costs.lanes.reserve(schedule.lanes.size());
-  for (const Lane& lane : schedule.lanes) costs.lanes.push_back(model.lane(schedule, lane));
+  for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
+    costs.lanes.push_back(model.lane(schedule, schedule.lanes[l]));
+    if (!schedule.lanes[l].in_switch.valid()) continue;
+    RAILYARD_ASSIGN(SwitchFlow flow, model.switch_flow(schedule, group, LaneId(l)));
+    costs.lanes.back().in_switch = std::make_shared<const SwitchFlow>(std::move(flow));
+  }
   return costs;
 }
 
@@ -23,6 +32,16 @@ Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& li
   for (const LinkId link : cost.route) {
     const Bandwidth capacity = link_capacity[link.index()];
     rate = rate.raw() == 0 ? capacity : std::min(rate, capacity);
+  }
+  return rate;
+}
+
+Bandwidth solo_rate(const SwitchFlow& flow, const std::vector<Bandwidth>& link_capacity) {
+  Bandwidth rate = flow.cap;
+  for (const LinkUse& use : flow.uses) {
+    const Bandwidth part =
+        Bandwidth::from_raw(link_capacity[use.link.index()].raw() / std::int64_t{use.weight});
+    rate = rate.raw() == 0 ? part : std::min(rate, part);
   }
   return rate;
 }

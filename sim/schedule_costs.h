@@ -21,4 +21,7 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
 // copy into the FIFO and does not bound its flow.
 Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& link_capacity);
 
+// Likewise of a flow in a switch: the least of its cap and capacity / weight of its links.
+Bandwidth solo_rate(const SwitchFlow& flow, const std::vector<Bandwidth>& link_capacity);
+
 }  // namespace railyard::sim

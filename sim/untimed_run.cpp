@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace railyard::sim {
 namespace {
 
@@ -22,6 +24,7 @@ UntimedRun::UntimedRun(const Expansion& expansion)
       position_(expansion.lanes.size(), 0),
       sent_(expansion.connections.size(), 0),
       received_(expansion.connections.size(), 0),
+      begun_(expansion.connections.size(), 0),
       in_ready_(expansion.lanes.size(), false) {
   for (std::size_t lane = expansion.lanes.size(); lane-- > 0;) {
     if (!expansion.lanes[lane].ops.empty()) ++unfinished_;
@@ -44,22 +47,35 @@ void UntimedRun::wake(LaneId lane) {
   ready_.push_back(lane);
 }
 
+UntimedRun::Blocker UntimedRun::blocked_recv(const SliceOp& op) const {
+  for (const ConnectionId id : op.wait)
+    if (sent_[id.index()] <= received_[id.index()])
+      return {expansion_.connections[id.index()].from, id, true};
+  for (std::size_t i = 0; i < op.recv.size(); ++i) {
+    const std::size_t c = op.recv[i].connection.index();
+    if (sent_[c] < received_[c] + op.recv[i].part.ahead + occurrences(op.recv, i))
+      return {expansion_.connections[c].from, op.recv[i].connection, true};
+  }
+  return {};
+}
+
+UntimedRun::Blocker UntimedRun::blocked_send(const SliceOp& op) const {
+  for (std::size_t i = 0; i < op.send.size(); ++i) {
+    const std::size_t c = op.send[i].connection.index();
+    const std::uint32_t slots = sent_[c] + op.send[i].part.ahead + occurrences(op.send, i);
+    if (slots > begun_[c] && slots > received_[c] + expansion_.fifo_slices)
+      return {expansion_.connections[c].to, op.send[i].connection, false};
+  }
+  return {};
+}
+
 UntimedRun::Blocker UntimedRun::blocker(LaneId lane) const {
   if (position_[lane.index()] == 0)
     for (const LaneId earlier : before_[lane.index()])
       if (!ended(earlier)) return {earlier};
   const SliceOp& op = expansion_.lanes[lane.index()].ops[position_[lane.index()]];
-  for (std::size_t i = 0; i < op.recv.size(); ++i) {
-    const std::size_t c = op.recv[i].connection.index();
-    if (sent_[c] < received_[c] + occurrences(op.recv, i))
-      return {expansion_.connections[c].from, op.recv[i].connection, true};
-  }
-  for (std::size_t i = 0; i < op.send.size(); ++i) {
-    const std::size_t c = op.send[i].connection.index();
-    if (sent_[c] + occurrences(op.send, i) > received_[c] + expansion_.fifo_slices)
-      return {expansion_.connections[c].to, op.send[i].connection, false};
-  }
-  return {};
+  const Blocker recv = blocked_recv(op);
+  return recv.lane.valid() ? recv : blocked_send(op);
 }
 
 bool UntimedRun::runnable(LaneId lane) const { return !ended(lane) && !blocker(lane).lane.valid(); }
@@ -67,13 +83,22 @@ bool UntimedRun::runnable(LaneId lane) const { return !ended(lane) && !blocker(l
 void UntimedRun::finish_op(LaneId lane) {
   const std::vector<SliceOp>& ops = expansion_.lanes[lane.index()].ops;
   const SliceOp& op = ops[position_[lane.index()]++];
+  for (const ConnectionId id : op.wait) ++received_[id.index()];
   for (const MessageRef& ref : op.recv) {
+    if (ref.part.more) continue;
     ++received_[ref.connection.index()];
     wake(expansion_.connections[ref.connection.index()].from);
   }
   for (const MessageRef& ref : op.send) {
-    ++sent_[ref.connection.index()];
-    wake(expansion_.connections[ref.connection.index()].to);
+    const std::size_t c = ref.connection.index();
+    begun_[c] = std::max(begun_[c], sent_[c] + ref.part.ahead + 1);
+    if (ref.part.more) continue;
+    ++sent_[c];
+    wake(expansion_.connections[c].to);
+  }
+  for (const ConnectionId id : op.signal) {
+    begun_[id.index()] = ++sent_[id.index()];
+    wake(expansion_.connections[id.index()].to);
   }
   if (!ended(lane)) return;
   --unfinished_;
@@ -86,8 +111,9 @@ std::string UntimedRun::describe_wait(LaneId lane, const Blocker& blocker) const
   const std::uint32_t position = position_[lane.index()];
   const SliceOp& op = expansion_.lanes[lane.index()].ops[position];
   const std::size_t c = blocker.connection.index();
-  const std::string what = blocker.for_data ? fmt::format("slice {} from", received_[c])
-                                            : fmt::format("a slot for slice {} at", sent_[c]);
+  std::string what = blocker.for_data ? fmt::format("slice {} from", received_[c])
+                                      : fmt::format("a slot for slice {} at", sent_[c]);
+  if (expansion_.connections[c].signal) what = fmt::format("signal {} from", received_[c]);
   return fmt::format(
       " at operation {} (loop {} op {}.{} slice {} {}) waits for {} lane {} on "
       "connection {}",
@@ -117,9 +143,9 @@ std::string UntimedRun::wait_chain() const {
 UntimedRun::Leftover UntimedRun::leftover() const {
   Leftover leftover;
   for (std::size_t c = 0; c < sent_.size(); ++c) {
-    if (sent_[c] == received_[c]) continue;
+    if (begun_[c] == received_[c]) continue;
     if (!leftover.connection.valid()) leftover.connection = ConnectionId(c);
-    leftover.slices += sent_[c] - received_[c];
+    leftover.slices += begun_[c] - received_[c];
   }
   return leftover;
 }

@@ -37,7 +37,8 @@ class UntimedRun {
   // to the one that closes the circle.
   [[nodiscard]] std::string wait_chain() const;
 
-  // Slices that were sent and never received, over all connections; the first such connection.
+  // Slices that were sent (or begun) and never received, and signals that nobody waited for, over
+  // all connections; the first such connection.
   struct Leftover {
     std::int64_t slices = 0;
     ConnectionId connection;
@@ -52,13 +53,15 @@ class UntimedRun {
   [[nodiscard]] bool ended(LaneId lane) const {
     return position_[lane.index()] == expansion_.lanes[lane.index()].ops.size();
   }
-  // What the lane's next operation waits for: the end of a lane of an earlier batch, a slice or a
-  // slot; `lane` is who must act, invalid if none.
+  // What the lane's next operation waits for: the end of a lane of an earlier batch, a slice, a
+  // slot or a signal; `lane` is who must act, invalid if none.
   struct Blocker {
     LaneId lane{};
     ConnectionId connection{};  // invalid: a batch
     bool for_data = false;
   };
+  [[nodiscard]] Blocker blocked_recv(const SliceOp& op) const;
+  [[nodiscard]] Blocker blocked_send(const SliceOp& op) const;
   [[nodiscard]] Blocker blocker(LaneId lane) const;
   [[nodiscard]] std::string describe_wait(LaneId lane, const Blocker& blocker) const;
 
@@ -66,6 +69,7 @@ class UntimedRun {
   std::vector<std::vector<LaneId>> before_, after_;  // by lane: of the next batch below and above
   std::vector<std::uint32_t> position_;              // by lane
   std::vector<std::uint32_t> sent_, received_;       // by connection
+  std::vector<std::uint32_t> begun_;                 // by connection: sent, or left open
   std::vector<LaneId> ready_;                        // stack of lanes that may be able to run
   std::vector<bool> in_ready_;                       // by lane
   std::size_t unfinished_ = 0;

@@ -20,6 +20,7 @@ Result<void> check_header(const Schedule& schedule) {
   if (schedule.call.root >= schedule.ranks)
     return refuse("root {} is not one of {} ranks", schedule.call.root, schedule.ranks);
   if (schedule.call.size.raw() < 0) return refuse("the call's size is negative");
+  if (schedule.scratch.raw() < 0) return refuse("the size of the scratch is negative");
   return {};
 }
 
@@ -72,27 +73,79 @@ bool mask_in_range(std::uint32_t mask, std::uint32_t count) {
   return mask == kAllSlots || count >= 32 || mask >> count == 0;
 }
 
-Result<void> check_op(const Op& op, const Lane& lane, std::size_t lane_index,
-                      std::size_t op_index) {
-  const auto wrong = [&](const char* what) {
-    return refuse("lane {} (rank {}), op {} ({}): {}", lane_index, lane.rank, op_index,
-                  to_text(op.primitive), what);
-  };
+// Of the slots [first, first + count) that `mask` names, whether all lead to connections that are
+// signals, or none is.
+bool all_of_kind(const Schedule& schedule, std::uint32_t first, std::uint32_t count,
+                 std::uint32_t mask, bool signal) {
+  for (std::uint32_t k = 0; k < count; ++k) {
+    if (!names_slot(mask, k)) continue;
+    const ConnectionId id = schedule.slots[first + k];
+    if (id.index() < schedule.connections.size() &&
+        schedule.connections[id.index()].signal != signal)
+      return false;
+  }
+  return true;
+}
+
+// What is wrong with an operation's receiving side; null if nothing.
+const char* wrong_recv(const Schedule& schedule, const Op& op, const Lane& lane) {
   if (receives(op.primitive)) {
     const std::uint32_t used = used_slots(op.recv_slots, lane.recv_count);
     if (!mask_in_range(op.recv_slots, lane.recv_count))
-      return wrong("recv_slots names a connection that the lane lacks");
-    if (used == 0) return wrong("it receives, but from no connection");
+      return "recv_slots names a connection that the lane lacks";
+    if (used == 0) return "it receives, but from no connection";
     const bool sums = op.primitive != Primitive::recv && op.primitive != Primitive::recv_copy_send;
-    if (used > 1 && !sums) return wrong("it receives from several connections without a sum");
+    if (used > 1 && !sums) return "it receives from several connections without a sum";
+    if (!all_of_kind(schedule, lane.first_recv, lane.recv_count, op.recv_slots, false))
+      return "recv_slots names a signal";
   }
+  if (op.wait_slots == 0) return nullptr;
+  if (op.wait_slots == kAllSlots || !mask_in_range(op.wait_slots, lane.recv_count))
+    return "wait_slots names a connection that the lane lacks";
+  return all_of_kind(schedule, lane.first_recv, lane.recv_count, op.wait_slots, true)
+             ? nullptr
+             : "wait_slots names a connection that is no signal";
+}
+
+const char* wrong_send(const Schedule& schedule, const Op& op, const Lane& lane) {
   if (sends(op.primitive)) {
     if (!mask_in_range(op.send_slots, lane.send_count))
-      return wrong("send_slots names a connection that the lane lacks");
-    if (used_slots(op.send_slots, lane.send_count) == 0)
-      return wrong("it sends, but to no connection");
+      return "send_slots names a connection that the lane lacks";
+    if (used_slots(op.send_slots, lane.send_count) == 0) return "it sends, but to no connection";
+    if (!all_of_kind(schedule, lane.first_send, lane.send_count, op.send_slots, false))
+      return "send_slots names a signal";
   }
-  return {};
+  if (op.signal_slots == 0) return nullptr;
+  if (op.signal_slots == kAllSlots || !mask_in_range(op.signal_slots, lane.send_count))
+    return "signal_slots names a connection that the lane lacks";
+  return all_of_kind(schedule, lane.first_send, lane.send_count, op.signal_slots, true)
+             ? nullptr
+             : "signal_slots names a connection that is no signal";
+}
+
+const char* wrong_buffers(const Op& op, const Work& work) {
+  if (writes_target(op.primitive) && op.target != Buffer::output && op.target != Buffer::scratch)
+    return "its target is no buffer that may be written";
+  const bool copies = op.primitive == Primitive::copy || op.primitive == Primitive::copy_send ||
+                      op.primitive == Primitive::send || op.primitive == Primitive::reduce;
+  if (copies && op.source == Buffer::none) return "it has no source";
+  if (op.target_shift != 0 && work.layout != Layout::per_rank)
+    return "target_shift is for the layout per_rank only";
+  if (op.recv_part.whole() && op.send_part.whole()) return nullptr;
+  if (work.slices_per_chunk != 1) return "parts of a message are for chunks of one slice";
+  if ((op.recv_part.ahead > 0 && !op.recv_part.more) ||
+      (op.send_part.ahead > 0 && !op.send_part.more))
+    return "messages are sent and consumed in order";
+  return nullptr;
+}
+
+Result<void> check_op(const Schedule& schedule, const Op& op, const Lane& lane,
+                      const std::string& where) {
+  const char* wrong = wrong_recv(schedule, op, lane);
+  if (wrong == nullptr) wrong = wrong_send(schedule, op, lane);
+  if (wrong == nullptr) wrong = wrong_buffers(op, schedule.works[lane.work]);
+  if (wrong == nullptr) return {};
+  return refuse("{} ({}): {}", where, to_text(op.primitive), wrong);
 }
 
 Result<void> check_lane(const Schedule& schedule, std::size_t index) {
@@ -113,7 +166,8 @@ Result<void> check_lane(const Schedule& schedule, std::size_t index) {
   if (loop_count(schedule.works[lane.work]) == 0) return {};
   const Program& program = schedule.programs[lane.program.index()];
   for (std::size_t op = 0; op < program.size(); ++op)
-    RAILYARD_TRY(check_op(program[op], lane, index, op));
+    RAILYARD_TRY(check_op(schedule, program[op], lane,
+                          fmt::format("lane {} (rank {}), op {}", index, lane.rank, op)));
   return {};
 }
 
@@ -150,12 +204,21 @@ Result<void> check_slots(const Schedule& schedule) {
   return {};
 }
 
+// Whole slices by their sizes; of those in parts only how many there are.
 struct ConnectionSizes {
   std::vector<Bytes> sent, received;
+  bool in_parts = false;
 };
+
+void add_size(const MessageRef& ref, Bytes size, ConnectionSizes& sizes, bool sending) {
+  sizes.in_parts = sizes.in_parts || !ref.part.whole();
+  if (!ref.part.more) (sending ? sizes.sent : sizes.received).push_back(size);
+}
 
 Result<void> add_sizes(const Expansion& expansion, LaneId lane, const SliceOp& op,
                        std::vector<ConnectionSizes>& sizes) {
+  for (const ConnectionId id : op.signal) sizes[id.index()].sent.emplace_back();
+  for (const ConnectionId id : op.wait) sizes[id.index()].received.emplace_back();
   const auto own = [&](const MessageRef& ref, bool sending) {
     if (ref.connection.index() >= expansion.connections.size()) return false;
     const Connection& connection = expansion.connections[ref.connection.index()];
@@ -165,13 +228,13 @@ Result<void> add_sizes(const Expansion& expansion, LaneId lane, const SliceOp& o
     if (!own(ref, true))
       return refuse("lane {} sends on connection {}, which is not its own", lane.value(),
                     ref.connection.value());
-    sizes[ref.connection.index()].sent.push_back(op.size);
+    add_size(ref, op.size, sizes[ref.connection.index()], true);
   }
   for (const MessageRef& ref : op.recv) {
     if (!own(ref, false))
       return refuse("lane {} receives from connection {}, which is not its own", lane.value(),
                     ref.connection.value());
-    sizes[ref.connection.index()].received.push_back(op.size);
+    add_size(ref, op.size, sizes[ref.connection.index()], false);
   }
   return {};
 }
@@ -244,6 +307,7 @@ Result<void> validate_flow(const Expansion& expansion) {
     if (sizes.sent.size() != sizes.received.size())
       return refuse("{}: {} slices are sent and {} received", name, sizes.sent.size(),
                     sizes.received.size());
+    if (sizes.in_parts) continue;
     const auto [sent, received] = std::ranges::mismatch(sizes.sent, sizes.received);
     if (sent != sizes.sent.end())
       return refuse("{}: slice {} is sent with {} bytes and received with {}", name,
@@ -269,7 +333,7 @@ ScheduleTotals totals(const Schedule& schedule) {
       if (!sends(op.primitive)) continue;
       const std::int64_t copies =
           std::int64_t{used_slots(op.send_slots, lane.send_count)} * lane.multiplicity;
-      totals.messages += copies * loops * op.repeat * work.slices_per_chunk;
+      if (!op.send_part.more) totals.messages += copies * loops * op.repeat * work.slices_per_chunk;
       Bytes payload = work.chunk * op.repeat * (loops - 1);  // all loops but the last are full
       payload += iteration_bytes(op, lane, work, static_cast<std::uint32_t>(loops - 1));
       totals.payload += payload * copies;

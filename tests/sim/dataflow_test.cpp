@@ -74,7 +74,7 @@ TEST_CASE("dataflow: a doubled contribution") {
 TEST_CASE("dataflow: data of the wrong place in the input") {
   const Schedule schedule = tests::tree_of_three(32, 16).done();
   Expansion expansion = expand(schedule);
-  expansion.lanes[2].ops[1].input_offset = bytes(4);
+  expansion.lanes[2].ops[1].source_offset = bytes(4);
   CHECK(refusal(expansion, promise_of(schedule)) ==
         "rank 0 output [16,32): has input offset 4 of rank 2 instead of 16");
 }
@@ -107,7 +107,7 @@ TEST_CASE("dataflow: output bytes that nobody writes") {
 TEST_CASE("dataflow: an output byte is final when it is written") {
   const Schedule schedule = tests::broadcast_chain(2, 32, 16).done();
   Expansion expansion = expand(schedule);
-  expansion.lanes[1].ops[1].output_offset = bytes(8);
+  expansion.lanes[1].ops[1].target_offset = bytes(8);
   CHECK(refusal(expansion, promise_of(schedule)) ==
         "rank 1 output [8,16): written twice with different values");
   // The same value again is allowed, and counted.
@@ -123,12 +123,12 @@ TEST_CASE("dataflow: an output byte is final when it is written") {
 TEST_CASE("dataflow: nothing outside the buffers") {
   const Schedule schedule = tests::broadcast_chain(2, 32, 16).done();
   Expansion expansion = expand(schedule);
-  expansion.lanes[1].ops[1].output_offset = bytes(17);
+  expansion.lanes[1].ops[1].target_offset = bytes(17);
   CHECK(refusal(expansion, promise_of(schedule)) ==
         "rank 1 writes output [17,33) outside its 32 bytes (loop 1 op 0.0 slice 0 recv block 0 out "
         "[17,33) from c0#1)");
   expansion = expand(schedule);
-  expansion.lanes[0].ops[0].input_offset = bytes(-1);
+  expansion.lanes[0].ops[0].source_offset = bytes(-1);
   CHECK(
       refusal(expansion, promise_of(schedule)).find("rank 0 reads input [-1,15) outside its 32") ==
       0);
@@ -255,16 +255,18 @@ TEST_CASE("dataflow: one operation may not shift data over itself in place") {
   CHECK(in_place(schedule) == InPlace::safe);
   // A slice that is read at [4,12) and written to [0,8) by one operation.
   const Expansion expansion = expand(schedule);
-  InPlaceWatch watch(expansion);
-  watch.begin(LaneId(0), 0, false);
+  HappensBefore order(expansion);
+  order.begin(LaneId(0), 0);
+  InPlaceWatch watch(expansion, order);
+  watch.begin(false);
   watch.read(4, 12);
   watch.destroy(0, 8);
   CHECK(
       watch.violation() ==
       "rank 0 byte [4,8) of the common buffer: operation 0 of lane 0 writes output over input that "
       "operation 0 of lane 0 need not have read yet");
-  InPlaceWatch aligned(expansion);
-  aligned.begin(LaneId(0), 0, true);
+  InPlaceWatch aligned(expansion, order);
+  aligned.begin(true);
   aligned.read(0, 8);
   aligned.destroy(0, 8);
   CHECK(aligned.violation().empty());
@@ -298,6 +300,11 @@ TEST_CASE("dataflow: buffer sizes of every collective") {
   CHECK(sizes(Collective::reduce_scatter, 0) == Sizes(32, 8));
   CHECK(sizes(Collective::broadcast, 0) == Sizes(0, 8));
   CHECK(sizes(Collective::broadcast, 1) == Sizes(8, 8));
+  CHECK(sizes(Collective::gather, 0) == Sizes(8, 0));
+  CHECK(sizes(Collective::gather, 1) == Sizes(8, 32));
+  CHECK(sizes(Collective::scatter, 0) == Sizes(0, 8));
+  CHECK(sizes(Collective::scatter, 1) == Sizes(32, 8));
+  CHECK(sizes(Collective::send_recv, 3) == Sizes(8, 8));
   CHECK(sizes(Collective::reduce, 0) == Sizes(8, 0));
   CHECK(sizes(Collective::reduce, 1) == Sizes(8, 8));
   CHECK(sizes(Collective::all_to_all, 0) == Sizes(8, 8));

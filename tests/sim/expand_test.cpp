@@ -46,16 +46,16 @@ TEST_CASE("expand: a buffer with one block only holds it at 0, the other has ran
   const Schedule gather = tests::ring_all_gather(3, 8, 8).done();
   const std::vector<SliceOp> ops = expand(gather).lanes[1].ops;
   REQUIRE(ops.size() == 3);
-  CHECK(ops[0].input_offset == bytes(0));  // its own block
-  CHECK(ops[0].output_offset == bytes(8));
-  CHECK(ops[1].output_offset == bytes(0));  // block 0
-  CHECK(ops[2].output_offset == bytes(16));
+  CHECK(ops[0].source_offset == bytes(0));  // its own block
+  CHECK(ops[0].target_offset == bytes(8));
+  CHECK(ops[1].target_offset == bytes(0));  // block 0
+  CHECK(ops[2].target_offset == bytes(16));
 
   const Schedule scatter = tests::ring_reduce_scatter(3, 8, 8).done();
   const std::vector<SliceOp> last = expand(scatter).lanes[2].ops;
   CHECK(last.back().primitive == Primitive::recv_reduce_copy);
-  CHECK(last.back().input_offset == bytes(16));
-  CHECK(last.back().output_offset == bytes(0));
+  CHECK(last.back().source_offset == bytes(16));
+  CHECK(last.back().target_offset == bytes(0));
 }
 
 TEST_CASE("expand: a block order turns places in the ring into ranks, sizes stay") {
@@ -65,21 +65,21 @@ TEST_CASE("expand: a block order turns places in the ring into ranks, sizes stay
   const Schedule schedule = hand.done();
   const std::vector<SliceOp> ops = expand(schedule).lanes[0].ops;  // places 0, 2, 1
   CHECK(ops[0].block == 0);
-  CHECK(ops[0].output_offset == bytes(16));
-  CHECK(ops[0].input_offset == bytes(0));
-  CHECK(ops[1].output_offset == bytes(8));
-  CHECK(ops[2].output_offset == bytes(0));
+  CHECK(ops[0].target_offset == bytes(16));
+  CHECK(ops[0].source_offset == bytes(0));
+  CHECK(ops[1].target_offset == bytes(8));
+  CHECK(ops[2].target_offset == bytes(0));
 }
 
 TEST_CASE("expand: shifts are added to either buffer") {
   const Schedule schedule = tests::all_to_all(2, 16, 8).done();
   // Lanes: local 0, send 0->1, recv at 1, send 1->0, recv at 0, local 1.
   const Expansion expansion = expand(schedule);
-  CHECK(expansion.lanes[1].ops[0].input_offset == bytes(8));
-  CHECK(expansion.lanes[2].ops[0].output_offset == bytes(0));
-  CHECK(expansion.lanes[3].ops[0].input_offset == bytes(0));
-  CHECK(expansion.lanes[4].ops[0].output_offset == bytes(8));
-  CHECK(expansion.lanes[5].ops[0].input_offset == bytes(8));
+  CHECK(expansion.lanes[1].ops[0].source_offset == bytes(8));
+  CHECK(expansion.lanes[2].ops[0].target_offset == bytes(0));
+  CHECK(expansion.lanes[3].ops[0].source_offset == bytes(0));
+  CHECK(expansion.lanes[4].ops[0].target_offset == bytes(8));
+  CHECK(expansion.lanes[5].ops[0].source_offset == bytes(8));
 }
 
 // 20 bytes in chunks of 8: loops of 8, 8, 4. Two slices of at least 6 bytes: 6 + 2, 6 + 2, 4 + 0.
@@ -94,7 +94,7 @@ TEST_CASE("expand: loops, then slices, empty ones included") {
   std::vector<std::int64_t> sizes;
   for (const SliceOp& slice : expansion.lanes[0].ops) sizes.push_back(slice.size.raw());
   CHECK(sizes == std::vector<std::int64_t>{6, 2, 6, 2, 4, 0});
-  CHECK(expansion.lanes[0].ops[3].input_offset == bytes(14));
+  CHECK(expansion.lanes[0].ops[3].source_offset == bytes(14));
 }
 
 TEST_CASE("expand: an empty part gives no operations") {

@@ -5,7 +5,8 @@
 // sim/.
 //
 // Changes: drop an operation; duplicate one; swap two neighbours; redirect one slice to or from any
-// other connection; shift an input or output offset by one byte either way.
+// other connection; shift a source or target offset by one byte either way; of a slice in parts,
+// close it early, leave it open, or take the next part; drop a signal or the wait for one.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +26,10 @@ class NumberRun {
  public:
   NumberRun(const sim::Expansion& expansion, const sim::Promise& promise)
       : expansion_(expansion), promise_(promise), fifos_(expansion.connections.size()) {
-    for (std::uint32_t rank = 0; rank < promise.ranks; ++rank)
+    for (std::uint32_t rank = 0; rank < promise.ranks; ++rank) {
       outputs_.emplace_back(static_cast<std::size_t>(sim::output_size(promise, rank).raw()));
+      scratch_.emplace_back(static_cast<std::size_t>(expansion.scratch.raw()));
+    }
     position_.resize(expansion.lanes.size());
   }
 
@@ -38,7 +41,7 @@ class NumberRun {
     }
     for (std::size_t lane = 0; lane < position_.size(); ++lane)
       broken_ = broken_ || position_[lane] != expansion_.lanes[lane].ops.size();
-    for (const auto& fifo : fifos_) broken_ = broken_ || !fifo.empty();
+    for (const auto& fifo : fifos_) broken_ = broken_ || !fifo.messages.empty();
     if (broken_) return false;
     for (std::uint32_t rank = 0; rank < promise_.ranks; ++rank)
       for (std::size_t e = 0; e < outputs_[rank].size(); ++e)
@@ -49,6 +52,14 @@ class NumberRun {
  private:
   using Number = std::uint64_t;
   using Slice = std::vector<Number>;
+  struct Message {
+    std::vector<Slice> parts;
+    std::vector<bool> filled;
+  };
+  struct Fifo {
+    std::deque<Message> messages;  // `sent` of them are sent, the rest is open
+    std::size_t sent = 0;
+  };
 
   // A random number for every byte of every input (splitmix64).
   static Number input(std::uint32_t rank, std::int64_t offset) {
@@ -72,6 +83,10 @@ class NumberRun {
       case sim::Collective::broadcast: return input(promise_.root, e);
       case sim::Collective::all_gather:
         return input(static_cast<std::uint32_t>(e / size), e % size);
+      case sim::Collective::gather: return input(static_cast<std::uint32_t>(e / size), e % size);
+      case sim::Collective::scatter: return input(promise_.root, rank * size + e);
+      case sim::Collective::send_recv:
+        return input((rank + promise_.ranks - 1) % promise_.ranks, e);
       case sim::Collective::all_to_all: {
         const std::int64_t block = size / promise_.ranks;
         return input(static_cast<std::uint32_t>(e / block), rank * block + e % block);
@@ -89,11 +104,15 @@ class NumberRun {
   bool step(std::size_t lane) {
     if (broken_ || position_[lane] == expansion_.lanes[lane].ops.size()) return false;
     const sim::SliceOp& op = expansion_.lanes[lane].ops[position_[lane]];
+    for (const sim::ConnectionId id : op.wait)
+      if (fifos_[id.index()].sent == 0) return false;
     for (const sim::MessageRef& ref : op.recv)
-      if (fifos_[ref.connection.index()].size() < uses(op.recv, ref)) return false;
-    for (const sim::MessageRef& ref : op.send)
-      if (fifos_[ref.connection.index()].size() + uses(op.send, ref) > expansion_.fifo_slices)
-        return false;
+      if (fifos_[ref.connection.index()].sent < uses(op.recv, ref) + ref.part.ahead) return false;
+    for (const sim::MessageRef& ref : op.send) {
+      const Fifo& fifo = fifos_[ref.connection.index()];
+      const std::size_t slots = fifo.sent + ref.part.ahead + uses(op.send, ref);
+      if (slots > fifo.messages.size() && slots > expansion_.fifo_slices) return false;
+    }
     execute(lane, op);
     ++position_[lane];
     return true;
@@ -101,24 +120,71 @@ class NumberRun {
 
   void execute(std::size_t lane, const sim::SliceOp& op) {
     const std::uint32_t rank = expansion_.lanes[lane].rank;
-    const std::int64_t size = op.size.raw();
-    Slice slice(static_cast<std::size_t>(size), 0);
+    Slice slice(static_cast<std::size_t>(op.size.raw()), 0);
+    for (const sim::ConnectionId id : op.wait) take(fifos_[id.index()]);
     for (const sim::MessageRef& ref : op.recv) {
       if (expansion_.connections[ref.connection.index()].to != sim::LaneId(lane)) broken_ = true;
-      add(slice, fifos_[ref.connection.index()].front());
-      fifos_[ref.connection.index()].pop_front();
+      receive(ref, slice);
     }
-    if (sim::reads_input(op.primitive)) {
-      const std::int64_t at = op.input_offset.raw();
-      if (size > 0 && (at < 0 || at + size > sim::input_size(promise_, rank).raw())) broken_ = true;
-      for (std::int64_t e = 0; e < size; ++e)
-        slice[static_cast<std::size_t>(e)] += input(rank, at + e);
-    }
-    if (sim::writes_output(op.primitive)) write(rank, op.output_offset.raw(), slice);
+    if (sim::reads(op)) add(slice, load(rank, op.source, op.source_offset.raw(), op.size.raw()));
+    if (op.primitive == sim::Primitive::reduce)
+      add(slice, load(rank, op.target, op.target_offset.raw(), op.size.raw()));
+    if (sim::writes_target(op.primitive))
+      write(op.target == sim::Buffer::output ? outputs_[rank] : scratch_[rank],
+            op.target_offset.raw(), slice);
     for (const sim::MessageRef& ref : op.send) {
       if (expansion_.connections[ref.connection.index()].from != sim::LaneId(lane)) broken_ = true;
-      fifos_[ref.connection.index()].push_back(slice);
+      send(ref, slice);
     }
+    for (const sim::ConnectionId id : op.signal) {
+      fifos_[id.index()].messages.emplace_back();
+      ++fifos_[id.index()].sent;
+    }
+  }
+
+  static void take(Fifo& fifo) {
+    fifo.messages.pop_front();
+    --fifo.sent;
+  }
+
+  void receive(const sim::MessageRef& ref, Slice& slice) {
+    Fifo& fifo = fifos_[ref.connection.index()];
+    const Message& message = fifo.messages[ref.part.ahead];
+    if (ref.part.index >= message.parts.size() || !message.filled[ref.part.index])
+      broken_ = true;
+    else
+      add(slice, message.parts[ref.part.index]);
+    if (!ref.part.more) take(fifo);
+  }
+
+  void send(const sim::MessageRef& ref, const Slice& slice) {
+    Fifo& fifo = fifos_[ref.connection.index()];
+    const std::size_t at = fifo.sent + ref.part.ahead;
+    if (fifo.messages.size() <= at) fifo.messages.resize(at + 1);
+    Message& message = fifo.messages[at];
+    const std::size_t parts = std::max(message.parts.size(), ref.part.index + std::size_t{1});
+    message.parts.resize(parts);
+    message.filled.resize(parts);
+    if (message.filled[ref.part.index])
+      add(message.parts[ref.part.index], slice);
+    else
+      message.parts[ref.part.index] = slice;
+    message.filled[ref.part.index] = true;
+    if (!ref.part.more) ++fifo.sent;
+  }
+
+  Slice load(std::uint32_t rank, sim::Buffer buffer, std::int64_t at, std::int64_t size) {
+    Slice slice(static_cast<std::size_t>(size), 0);
+    const Slice& memory = buffer == sim::Buffer::scratch ? scratch_[rank] : outputs_[rank];
+    const std::int64_t end = buffer == sim::Buffer::input
+                                 ? sim::input_size(promise_, rank).raw()
+                                 : static_cast<std::int64_t>(memory.size());
+    if (size > 0 && (at < 0 || at + size > end)) broken_ = true;
+    for (std::int64_t e = 0; e < size && !broken_; ++e)
+      slice[static_cast<std::size_t>(e)] = buffer == sim::Buffer::input
+                                               ? input(rank, at + e)
+                                               : memory[static_cast<std::size_t>(at + e)];
+    return slice;
   }
 
   void add(Slice& total, const Slice& more) {
@@ -129,20 +195,20 @@ class NumberRun {
     for (std::size_t e = 0; e < total.size(); ++e) total[e] += more[e];
   }
 
-  void write(std::uint32_t rank, std::int64_t at, const Slice& slice) {
+  void write(Slice& memory, std::int64_t at, const Slice& slice) {
     if (slice.empty()) return;
     const auto size = static_cast<std::int64_t>(slice.size());
-    if (at < 0 || at + size > static_cast<std::int64_t>(outputs_[rank].size())) {
+    if (at < 0 || at + size > static_cast<std::int64_t>(memory.size())) {
       broken_ = true;
       return;
     }
-    std::copy(slice.begin(), slice.end(), outputs_[rank].begin() + at);
+    std::copy(slice.begin(), slice.end(), memory.begin() + at);
   }
 
   const sim::Expansion& expansion_;
   const sim::Promise& promise_;
-  std::vector<std::deque<Slice>> fifos_;  // by connection
-  std::vector<Slice> outputs_;            // by rank
+  std::vector<Fifo> fifos_;               // by connection
+  std::vector<Slice> outputs_, scratch_;  // by rank
   std::vector<std::size_t> position_;     // by lane
   bool broken_ = false;
 };
@@ -191,14 +257,33 @@ class Mutator {
     if (i + 1 < expansion_.lanes[lane].ops.size())
       judge(lane, "swap", i, [&](Ops& ops) { std::swap(ops[i], ops[i + 1]); });
     for (const std::int64_t by : {-1, 1}) {
-      if (sim::reads_input(expansion_.lanes[lane].ops[i].primitive))
-        judge(lane, "shift input of", i, [&](Ops& ops) { ops[i].input_offset += sim::bytes(by); });
-      if (sim::writes_output(expansion_.lanes[lane].ops[i].primitive))
-        judge(lane, "shift output of", i,
-              [&](Ops& ops) { ops[i].output_offset += sim::bytes(by); });
+      if (sim::reads(expansion_.lanes[lane].ops[i]))
+        judge(lane, "shift source of", i,
+              [&](Ops& ops) { ops[i].source_offset += sim::bytes(by); });
+      if (sim::writes_target(expansion_.lanes[lane].ops[i].primitive))
+        judge(lane, "shift target of", i,
+              [&](Ops& ops) { ops[i].target_offset += sim::bytes(by); });
     }
-    redirect(lane, i, &sim::SliceOp::recv);
-    redirect(lane, i, &sim::SliceOp::send);
+    for (const auto refs : {&sim::SliceOp::recv, &sim::SliceOp::send}) {
+      redirect(lane, i, refs);
+      change_parts(lane, i, refs);
+    }
+    for (const auto signals : {&sim::SliceOp::wait, &sim::SliceOp::signal})
+      if (!(expansion_.lanes[lane].ops[i].*signals).empty())
+        judge(lane, "drop signal of", i, [&](Ops& ops) { (ops[i].*signals).pop_back(); });
+  }
+
+  void change_parts(std::size_t lane, std::size_t i,
+                    std::vector<sim::MessageRef> sim::SliceOp::*refs) {
+    const std::size_t count = (expansion_.lanes[lane].ops[i].*refs).size();
+    for (std::size_t k = 0; k < count; ++k) {
+      if ((expansion_.lanes[lane].ops[i].*refs)[k].part.whole()) continue;
+      judge(lane, "next part of", i, [&](Ops& ops) { ++(ops[i].*refs)[k].part.index; });
+      judge(lane, "close or open", i, [&](Ops& ops) {
+        sim::MessagePart& part = (ops[i].*refs)[k].part;
+        part.more = part.ahead > 0 || !part.more;
+      });
+    }
   }
 
   void redirect(std::size_t lane, std::size_t i, std::vector<sim::MessageRef> sim::SliceOp::*refs) {

@@ -61,10 +61,12 @@ TEST_CASE("text: enum tables parse and print") {
   CHECK(to_text(Protocol::ll128) == "LL128");
   CHECK(parse_enum<Protocol>("ll128").value() == Protocol::ll128);
   CHECK(parse_enum<Collective>("ALLREDUCE").value() == Collective::all_reduce);
-  CHECK(enum_names<Algorithm>() == "Ring, Tree");
-  CHECK(parse_enum<Algorithm>("rign").error().message ==
-        "unknown algorithm 'rign'; did you mean 'Ring'? (one of: Ring, Tree)");
-  CHECK(parse_enum<Algorithm>("").error().message == "unknown algorithm '' (one of: Ring, Tree)");
+  CHECK(parse_enum<Algorithm>("nvlstree").value() == Algorithm::nvls_tree);
+  CHECK(enum_names<Protocol>() == "LL, LL128, Simple, plain");
+  CHECK(parse_enum<Protocol>("smple").error().message ==
+        "unknown protocol 'smple'; did you mean 'Simple'? (one of: LL, LL128, Simple, plain)");
+  CHECK(parse_enum<Protocol>("").error().message ==
+        "unknown protocol '' (one of: LL, LL128, Simple, plain)");
   for (const auto& entry : EnumTable<Collective>::entries)
     CHECK(parse_enum<Collective>(to_text(entry.value)).value() == entry.value);
   CHECK(to_text(static_cast<Algorithm>(99)) == "?");

@@ -24,6 +24,9 @@ std::string_view program(Collective collective) {
     case Collective::broadcast: return "broadcast_perf";
     case Collective::reduce: return "reduce_perf";
     case Collective::all_to_all: return "alltoall_perf";
+    case Collective::gather: return "gather_perf";
+    case Collective::scatter: return "scatter_perf";
+    case Collective::send_recv: return "sendrecv_perf";
   }
   return "?";
 }

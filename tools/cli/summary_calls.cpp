@@ -21,9 +21,7 @@ std::string block_title(const CollectiveRow& row) {
                                  count(static_cast<std::int64_t>(row.ranks)));
   if (!row.group.empty() && row.group != scenarios::kWorld)
     text += fmt::format(" of group {}", row.group);
-  const bool rooted =
-      row.collective == sim::Collective::broadcast || row.collective == sim::Collective::reduce;
-  if (rooted) text += fmt::format(", root {}", row.root);
+  if (sim::is_rooted(row.collective)) text += fmt::format(", root {}", row.root);
   return text;
 }
 

@@ -1,0 +1,302 @@
+// Slices in parts, signals, scratch and flows in a switch: by hand, through both engines and the
+// data-flow checker.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <vector>
+
+#include "sim/dataflow.h"
+#include "sim/executor.h"
+#include "sim/longest_path.h"
+#include "tests/sim/hand_schedules.h"
+
+namespace railyard::sim {
+namespace {
+
+using namespace literals;
+using tests::HandSchedule;
+using tests::op;
+using P = Primitive;
+
+struct Costs {
+  std::vector<ConnectionCost> connections;
+  std::vector<LaneCost> lanes;
+  std::vector<Bandwidth> links;
+};
+
+// A link of 1 GB/s for every connection (1 ns a byte), 100 ns of latency, 10 ns an operation.
+Costs simple_costs(const Schedule& schedule) {
+  Costs costs;
+  for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
+    ConnectionCost cost;
+    if (!schedule.connections[c].signal) {
+      cost.latency = 100_ns;
+      cost.route = {LinkId(c)};
+    }
+    costs.connections.push_back(cost);
+    costs.links.push_back(1_GBps);
+  }
+  costs.lanes.assign(schedule.lanes.size(), {.op_overhead = 10_ns});
+  return costs;
+}
+
+struct Fluid {
+  Duration end{};
+  std::int64_t messages = 0;
+  std::vector<Bytes> carried;
+};
+
+Fluid run_fluid(const Schedule& schedule, const Costs& costs) {
+  EventQueue queue;
+  Network network(queue);
+  queue.set_settler(&network);
+  for (const Bandwidth link : costs.links) network.add_resource(link);
+  ScheduleCosts bound{costs.connections, costs.lanes};
+  Executor executor(std::make_shared<const Schedule>(schedule),
+                    std::make_shared<const ScheduleCosts>(bound), queue, network, {});
+  for (std::uint32_t r = 0; r < schedule.ranks; ++r) executor.start_rank(r);
+  queue.run();
+  REQUIRE(executor.finished());
+  Fluid fluid{queue.now().time_since_epoch(), executor.messages(), {}};
+  for (std::size_t l = 0; l < costs.links.size(); ++l)
+    fluid.carried.push_back(network.carried(ResourceId(l)));
+  return fluid;
+}
+
+// Both engines; the same end, the same bytes.
+Fluid run_both(const Schedule& schedule, const Costs& costs) {
+  REQUIRE(validate(schedule).ok());
+  const LongestPathResult slow =
+      longest_path(schedule, costs.connections, costs.lanes, costs.links, {});
+  Fluid fluid = run_fluid(schedule, costs);
+  CHECK(fluid.end == slow.end);
+  CHECK(fluid.messages == slow.messages);
+  CHECK(fluid.carried == slow.link_payload);
+  return fluid;
+}
+
+std::string refusal(const Schedule& schedule) {
+  const auto report = check_dataflow(schedule);
+  return report.ok() ? "" : report.error().message;
+}
+
+Op part_op(P primitive, std::int32_t block, MessagePart recv, MessagePart send) {
+  Op made = op(primitive, 1, block);
+  made.recv_part = recv;
+  made.send_part = send;
+  return made;
+}
+
+Work blocks_of(std::uint32_t blocks, std::int64_t size) {
+  Work work;
+  work.layout = Layout::per_rank;
+  work.blocks = blocks;
+  work.size = work.chunk = work.stride = bytes(size);
+  return work;
+}
+
+// Broadcast of two blocks of 8 bytes in one message; the receiver takes them one by one.
+Schedule two_parts(Op first, Op second) {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
+  hand.work(blocks_of(2, 8));
+  const LaneId a = hand.lane(0, {first, second}, LaneRole::pat);
+  const LaneId b =
+      hand.lane(1, {part_op(P::recv, 0, {.more = true}, {}), part_op(P::recv, 1, {.index = 1}, {})},
+                LaneRole::pat);
+  hand.connect(a, b);
+  return hand.done();
+}
+
+TEST_CASE("parts: two operations fill one message and two take it") {
+  const Schedule schedule = two_parts(part_op(P::copy_send, 0, {}, {.more = true}),
+                                      part_op(P::copy_send, 1, {}, {.index = 1}));
+  CHECK(refusal(schedule) == "");
+  // Sender: 10 + 8, 10 + 8 ns; the message arrives 100 ns later; the receiver takes 10 + 10 ns.
+  const Fluid fluid = run_both(schedule, simple_costs(schedule));
+  CHECK(fluid.end == 156_ns);
+  CHECK(fluid.messages == 1);
+  CHECK(fluid.carried.front() == bytes(16));
+  CHECK(totals(schedule).messages == 1);
+  CHECK(to_text(expand(schedule).lanes[0].ops[1]) ==
+        "loop 0 op 1.0 slice 0 copySend block 1 in [8,16) out [8,16) to c0#0.1");
+  CHECK(to_text(expand(schedule).lanes[1].ops[0]) ==
+        "loop 0 op 0.0 slice 0 recv block 0 out [0,8) from c0#0~");
+}
+
+// A staged connection sends the message once, as long as its last part reaches: 24 bytes.
+TEST_CASE("parts: what nobody writes is sent all the same") {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
+  hand.work(blocks_of(2, 8));
+  const LaneId a = hand.lane(
+      0, {part_op(P::copy_send, 0, {}, {.more = true}), part_op(P::copy_send, 1, {}, {.index = 2})},
+      LaneRole::pat);
+  const LaneId b =
+      hand.lane(1, {part_op(P::recv, 0, {.more = true}, {}), part_op(P::recv, 1, {.index = 2}, {})},
+                LaneRole::pat);
+  hand.connect(a, b);
+  const Schedule schedule = hand.done();
+  CHECK(refusal(schedule) == "");
+  Costs costs = simple_costs(schedule);
+  costs.connections[0].staged = true;
+  costs.connections[0].cap = 2_GBps;  // 4 ns a part into the FIFO
+  costs.connections[0].send_service = 1_ns;
+  // 14 + 14 ns, served at 29, 24 ns on the wire, 100 ns, then 10 + 10 ns.
+  const Fluid fluid = run_both(schedule, costs);
+  CHECK(fluid.end == 173_ns);
+  CHECK(fluid.carried.front() == bytes(24));
+}
+
+TEST_CASE("parts: what the checker says of wrong ones") {
+  const Op first = part_op(P::copy_send, 0, {}, {.more = true});
+  CHECK(refusal(two_parts(first, part_op(P::copy_send, 1, {}, {.index = 2}))) ==
+        "connection 0: part 1 of a slice is received and was never sent (loop 0 op 1.0 slice 0 "
+        "recv block 1 out [8,16) from c0#0.1)");
+  // Written twice: the sum of both.
+  CHECK(refusal(two_parts(first, part_op(P::copy_send, 1, {}, {}))) ==
+        "connection 0: part 1 of a slice is received and was never sent (loop 0 op 1.0 slice 0 "
+        "recv block 1 out [8,16) from c0#0.1)");
+  CHECK(refusal(two_parts(first, part_op(P::copy_send, 1, {}, {.index = 1, .more = true}))) ==
+        "it never ends: lane 1 (rank 1, channel 0, pat) at operation 0 (loop 0 op 0.0 slice 0 "
+        "recv) waits for slice 0 from lane 0 on connection 0; lane 0 (rank 0, channel 0, pat) has "
+        "ended");
+  CHECK(refusal(two_parts(first, part_op(P::copy_send, 1, {}, {.index = 1, .ahead = 1}))) ==
+        "schedule: lane 0 (rank 0), op 1 (copySend): messages are sent and consumed in order");
+}
+
+// Rank 0 looks at the second message before it consumes the first, and works in its scratch:
+// scratch = in_0 + second message's; out = scratch + first message's.
+Schedule look_ahead(Buffer where) {
+  HandSchedule hand(tests::call_of(Collective::reduce, 8), 3);
+  hand.work(blocks_of(1, 8));
+  hand.raw().scratch = bytes(8);
+  Op second = part_op(P::recv_reduce_copy, 0, {.ahead = 1, .more = true}, {});
+  second.target = where;
+  Op first = part_op(P::recv_reduce_copy, 0, {}, {});
+  first.source = where;
+  Op drop = part_op(P::recv_reduce_copy, 0, {}, {});  // consumes the second message
+  drop.source = Buffer::none;
+  drop.target = Buffer::scratch;
+  const LaneId root = hand.lane(0, {second, first, drop}, LaneRole::pat);
+  // Rank 1 passes on its own block first, then rank 2's.
+  Op pass = op(P::recv_reduce_send);
+  pass.source = Buffer::none;
+  const LaneId middle = hand.lane(1, {op(P::send), pass}, LaneRole::pat);
+  const LaneId last = hand.lane(2, {op(P::send)}, LaneRole::pat);
+  hand.connect(middle, root);
+  hand.connect(last, middle);
+  return hand.done();
+}
+
+TEST_CASE("parts: a look at a later message, and sums in scratch or output") {
+  for (const Buffer where : {Buffer::scratch, Buffer::output}) {
+    const Schedule schedule = look_ahead(where);
+    CHECK(refusal(schedule) == "");
+    // Rank 2: 18, arrives 118. Rank 1 passes it on at 136, arrives 236. Rank 0: 246, 256, 266.
+    CHECK(run_both(schedule, simple_costs(schedule)).end == 266_ns);
+  }
+  Schedule unwritten = look_ahead(Buffer::scratch);
+  unwritten.programs[0][0].target = Buffer::output;
+  CHECK(refusal(unwritten) == "rank 0 reads scratch [0,8) before it is written");
+  Schedule outside = look_ahead(Buffer::scratch);
+  outside.scratch = bytes(7);
+  CHECK(refusal(outside) ==
+        "rank 0 writes scratch [0,8) outside its 7 bytes (loop 0 op 0.0 slice 0 recvReduceCopy "
+        "block 0 in [0,8) scratch [0,8) from c0#1~)");
+  Schedule target = look_ahead(Buffer::input);
+  CHECK(refusal(target) ==
+        "schedule: lane 0 (rank 0), op 0 (recvReduceCopy): its target is no buffer that may be "
+        "written");
+}
+
+// Lane 0 copies the input to scratch; lane 1 adds it into the output that lane 2 copied.
+Schedule with_signals(bool signals) {
+  HandSchedule hand(tests::call_of(Collective::all_reduce, 8), 1);
+  hand.work(blocks_of(1, 8));
+  hand.raw().scratch = bytes(8);
+  Op first = op(P::copy);
+  first.target = Buffer::scratch;
+  Op second = op(P::copy);
+  second.source = Buffer::scratch;
+  if (signals) first.signal_slots = second.wait_slots = 1;
+  const LaneId a = hand.lane(0, {first}, LaneRole::custom);
+  const LaneId b = hand.lane(0, {second}, LaneRole::custom);
+  if (signals) {
+    hand.connect(a, b);
+    hand.raw().connections.back().signal = true;
+  }
+  return hand.done();
+}
+
+TEST_CASE("signals: lanes of a rank wait for each other") {
+  const Schedule schedule = with_signals(true);
+  CHECK(refusal(schedule) == "");
+  Costs costs = simple_costs(schedule);
+  costs.links = {1_GBps};
+  costs.lanes[0].local_rate = 1_GBps;
+  const Fluid fluid = run_both(schedule, costs);
+  CHECK(fluid.end == 28_ns);  // 10 + 8, then 10
+  CHECK(fluid.messages == 0);
+  CHECK(to_text(expand(schedule)) ==
+        "connection 0: lane 0 -> lane 1\n"
+        "lane 0 rank 0 ch 0 custom: loop 0 op 0.0 slice 0 copy block 0 in [0,8) scratch [0,8) "
+        "before c0\n"
+        "lane 1 rank 0 ch 0 custom: loop 0 op 0.0 slice 0 copy block 0 reads scratch [0,8) out "
+        "[0,8) after c0\n");
+  Expansion racing = expand(with_signals(false));
+  CHECK(check_dataflow(racing, promise_of(schedule)).error().message ==
+        "a race: rank 0 scratch [0,8): operation 0 of lane 0 and operation 0 of lane 1 touch it in "
+        "no certain order");
+}
+
+TEST_CASE("signals: what is refused") {
+  Schedule data = with_signals(true);
+  data.connections[0].signal = false;
+  CHECK(refusal(data) ==
+        "schedule: lane 0 (rank 0), op 0 (copy): signal_slots names a connection that is no "
+        "signal");
+  Schedule absent = with_signals(true);
+  absent.programs[1][0].wait_slots = 0;
+  CHECK(refusal(absent) == "1 slices are sent and never received, on connection 0 first");
+  Schedule circle = with_signals(true);
+  circle.programs[0][0].signal_slots = 0;
+  CHECK(refusal(circle) ==
+        "it never ends: lane 1 (rank 0, channel 0, custom) at operation 0 (loop 0 op 0.0 slice 0 "
+        "copy) waits for signal 0 from lane 0 on connection 0; lane 0 (rank 0, channel 0, custom) "
+        "has ended");
+}
+
+// Two ranks' slices are summed in a switch and stored to both: one flow, of weight 2 where the
+// head's own reading and storing share a link.
+TEST_CASE("switch: one flow with weights, before the operation's messages") {
+  HandSchedule hand(tests::call_of(Collective::all_reduce, 100), 2);
+  hand.work(tests::linear_work(100, 100));
+  const LaneId a = hand.lane(0, {op(P::send)}, LaneRole::nvls_scatter);
+  const LaneId b = hand.lane(1, {op(P::send)}, LaneRole::nvls_scatter);
+  Op sum = op(P::recv_reduce_send);
+  sum.source = Buffer::none;
+  const LaneId head = hand.lane(0, {sum}, LaneRole::nvls_reduce);
+  const LaneId c = hand.lane(0, {op(P::recv)}, LaneRole::nvls_gather);
+  const LaneId d = hand.lane(1, {op(P::recv)}, LaneRole::nvls_gather);
+  hand.connect(a, head);
+  hand.connect(b, head);
+  hand.connect(head, c);
+  hand.connect(head, d);
+  const Schedule schedule = hand.done();
+  CHECK(refusal(schedule) == "");
+  Costs costs = simple_costs(schedule);
+  for (ConnectionCost& cost : costs.connections) cost.route.clear();
+  SwitchFlow flow;
+  flow.uses = {{LinkId(0), 2}, {LinkId(1), 1}};
+  costs.lanes[head.index()].in_switch = std::make_shared<const SwitchFlow>(flow);
+  costs.links = {2_GBps, 4_GBps};
+  // 10 + 100 latency; 10 + 100 B at 2 / 2 GB/s; 100 latency; 10.
+  const Fluid fluid = run_both(schedule, costs);
+  CHECK(fluid.end == 330_ns);
+  CHECK(fluid.carried == std::vector<Bytes>{bytes(200), bytes(100)});
+  flow.cap = Bandwidth::from_raw((1_GBps).raw() / 2);
+  costs.lanes[head.index()].in_switch = std::make_shared<const SwitchFlow>(flow);
+  CHECK(run_both(schedule, costs).end == 430_ns);
+}
+
+}  // namespace
+}  // namespace railyard::sim
