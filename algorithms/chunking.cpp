@@ -32,6 +32,13 @@ Bytes plain_chunk(const CollectiveCall& call, const CommShape& shape, Bytes part
   return bytes(std::max(chunk, call.element_size));
 }
 
+// Fewer bytes than chunks would fill: smaller ones. `all` is what the channel carries of all ranks.
+std::int64_t shrink_pat(const CollectiveCall& call, std::int64_t chunk, std::int64_t all) {
+  const std::int64_t chunks = call.collective == Collective::all_gather ? 32 : 16;
+  while (chunk * chunks > all && chunk > 65'536) chunk /= 2;
+  return chunk;
+}
+
 }  // namespace
 
 std::int64_t chunk_grain(Protocol protocol) {
@@ -92,6 +99,8 @@ Chunking chunking(const CollectiveCall& call, const CommShape& shape, Bytes part
   }
   if (call.algorithm == Algorithm::tree && call.protocol == Protocol::ll128)
     result.chunk = bytes(tree_ll128_chunk(result.chunk.raw(), part.raw(), shape));
+  if (call.algorithm == Algorithm::pat)
+    result.chunk = bytes(shrink_pat(call, result.chunk.raw(), part.raw() * shape.ranks));
   const std::int64_t unit = chunk_grain(call.protocol);
   result.chunk = bytes(result.chunk.raw() / unit * unit);
   return result;

@@ -3,8 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/availability.h"
 #include "algorithms/channels.h"
 #include "algorithms/local_copy.h"
+#include "algorithms/pat.h"
 #include "algorithms/places.h"
 #include "algorithms/ring.h"
 #include "algorithms/tree.h"
@@ -21,10 +23,6 @@ using sim::Result;
 using sim::Schedule;
 
 std::string name(const CollectiveCall& call) { return std::string(to_text(call.collective)); }
-
-bool has_root(const CollectiveCall& call) {
-  return call.collective == Collective::broadcast || call.collective == Collective::reduce;
-}
 
 Result<void> check_size(const CollectiveCall& call, std::uint32_t ranks) {
   const std::int64_t element = call.element_size;
@@ -65,15 +63,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& 
 
 Result<void> Communicator::check(const CollectiveCall& call) const {
   RAILYARD_TRY(check_size(call, shape_.ranks));
-  if (has_root(call) && call.root >= shape_.ranks)
+  if (sim::is_rooted(call.collective) && call.root >= shape_.ranks)
     return bad_input(name(call) + ": root " + std::to_string(call.root) + " of a group of " +
                      std::to_string(shape_.ranks) + " ranks; expected 0 to " +
                      std::to_string(shape_.ranks - 1));
-  const bool tree = call.algorithm == Algorithm::tree;
-  if (tree && call.collective != Collective::all_reduce)
-    return bad_input("Tree is for AllReduce only; " + name(call) + " has Ring", "algorithm");
-  if (tree && shape_.ranks > 1 && channels_.front().tree.empty())
-    return bad_input("Tree: the channels of this group have no trees", "algorithm");
+  RAILYARD_TRY(check_algorithm(call, shape_, channels_));
   if (call.collective == Collective::all_to_all && call.in_place)
     return bad_input("AllToAll in place is not available: its output must be another buffer");
   if (call.collective == Collective::all_to_all && call.protocol == Protocol::ll128)
@@ -91,13 +85,17 @@ Result<Schedule> Communicator::build(const CollectiveCall& call) const {
       .channels = channels_,
       .shape = shape_,
       .parts = split_call(call, shape_, static_cast<std::uint32_t>(channels_.size()), limits_)};
-  return call.algorithm == Algorithm::tree ? tree_schedule(input) : ring_schedule(input);
+  switch (call.algorithm) {
+    case Algorithm::tree: return tree_schedule(input);
+    case Algorithm::pat: return pat_schedule(input, p2p_);
+    default: return ring_schedule(input);
+  }
 }
 
 Result<std::shared_ptr<const Schedule>> Communicator::schedule(const CollectiveCall& asked) {
   RAILYARD_TRY(check(asked));
   CollectiveCall call = asked;
-  if (!has_root(call)) call.root = 0;  // ignored, so equal calls are equal
+  if (!sim::is_rooted(call.collective)) call.root = 0;  // ignored, so equal calls are equal
   const Key key{call.collective, call.size,     call.element_size, call.root,
                 call.algorithm,  call.protocol, call.max_channels, call.in_place};
   if (const auto found = cache_.find(key); found != cache_.end()) return found->second;

@@ -137,6 +137,28 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
   return parts;
 }
 
+NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
+                std::uint32_t number) {
+  const Places& all = layout.places;
+  const auto& in_rails = all.nearest_rails[to];
+  const auto& out_rails = all.nearest_rails[from];
+  if (all.place_of[from] == all.place_of[to] || in_rails.empty() || out_rails.empty()) return {};
+  const Place& sender = all.places[all.place_of[from]];
+  const std::uint32_t in_rail = in_rails[number % in_rails.size()];
+  NicPair hop;
+  hop.in = all.places[all.place_of[to]].nics[in_rail];
+  hop.out = sender.nics[out_rails[number % out_rails.size()]];
+  if (is_nearest(all, from, in_rail)) hop.out = sender.nics[in_rail];
+  if (!layout.pxn || is_gateway(all, from, in_rail)) return hop;
+  for (const std::uint32_t rank : sender.ranks) {
+    if (!is_gateway(all, rank, in_rail)) continue;
+    hop.relay = layout.gpu[rank];
+    hop.out = sender.nics[in_rail];
+    break;
+  }
+  return hop;
+}
+
 Protocol p2p_protocol(const P2pLayout& layout, Bytes size) {
   const P2pParts parts = p2p_parts(layout, Protocol::simple, size, false);
   const bool small = size <= bytes(parts.count * kLlThreshold);

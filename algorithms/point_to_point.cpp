@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "algorithms/builder.h"
 #include "algorithms/chunking.h"
 
 namespace railyard::algorithms {
@@ -160,34 +159,11 @@ class AllToAll {
     for (std::uint32_t round = 1; round < layout_.rounds.size(); ++round) {
       const std::uint32_t to = p2p_peers(layout_, layout_.rounds[round], place).send_to;
       for (std::uint32_t part = 0; part < parts_.count; ++part) {
-        const NicPair hop = find_hop(layout_.order[place], layout_.order[to], part);
+        const NicPair hop = p2p_hop(layout_, layout_.order[place], layout_.order[to], part);
         builder_.connect(LaneId(lane_index(place, round, part)),
                          LaneId(lane_index(to, round, part) + 1), hop);
       }
     }
-  }
-
-  // Into the receiver's nearest NIC; out of the sender's nearest, or with PXN out of the NIC of the
-  // receiver's rail, through the GPU that is nearest to it.
-  [[nodiscard]] NicPair find_hop(std::uint32_t from, std::uint32_t to, std::uint32_t part) const {
-    const Places& all = layout_.places;
-    const auto& in_rails = all.nearest_rails[to];
-    const auto& out_rails = all.nearest_rails[from];
-    if (!between_nodes(from, to) || in_rails.empty() || out_rails.empty()) return {};
-    const Place& sender = all.places[all.place_of[from]];
-    const std::uint32_t in_rail = in_rails[part % in_rails.size()];
-    NicPair hop;
-    hop.in = all.places[all.place_of[to]].nics[in_rail];
-    hop.out = sender.nics[out_rails[part % out_rails.size()]];
-    if (is_nearest(all, from, in_rail)) hop.out = sender.nics[in_rail];
-    if (!layout_.pxn || is_gateway(all, from, in_rail)) return hop;
-    for (const std::uint32_t rank : sender.ranks) {
-      if (!is_gateway(all, rank, in_rail)) continue;
-      hop.relay = layout_.gpu[rank];
-      hop.out = sender.nics[in_rail];
-      break;
-    }
-    return hop;
   }
 
   const sim::CollectiveCall& call_;

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/builder.h"
 #include "algorithms/places.h"
 #include "algorithms/shape.h"
 #include "sim/collective.h"
@@ -80,6 +81,12 @@ struct P2pParts {
 };
 P2pParts p2p_parts(const P2pLayout& layout, sim::Protocol protocol, sim::Bytes size,
                    bool between_nodes);
+
+// The NICs of an edge between places, none inside one: into the receiver's nearest (the `number`-th
+// of several), out of the sender's nearest, or with PXN out of the NIC of the receiver's rail,
+// through the GPU that is nearest to it.
+NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
+                std::uint32_t number);
 
 // The protocol NCCL uses for sends of `size` bytes to each peer: LL up to 16 KiB per channel where
 // all ranks are in one node, else Simple (network connections have no LL buffers by default).

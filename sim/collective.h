@@ -100,12 +100,28 @@ struct NetEdge {
   DeviceId relay{};  // GPU by which `from` reaches nic_out over NVLink (PXN); invalid = directly
 };
 
+// One node's part in what switches do for a channel.
+struct HeadNode {
+  std::vector<std::uint32_t> ranks;  // group ranks, the chain of CollNetChain in its order
+  std::vector<std::uint32_t> heads;  // those that sum for the node; as many in every node
+  DeviceId nvswitch{};               // in which its GPUs meet; invalid = none
+};
+
+// The k-th heads of all nodes exchange with one another: over a tree of nodes (NVLSTree) or in the
+// k-th fabric switch (CollNet).
+struct Heads {
+  std::vector<HeadNode> nodes;
+  std::vector<TreeEdges> tree;     // by node, of nodes
+  std::vector<DeviceId> switches;  // by head; empty = the fabric's switches do not sum
+};
+
 // One channel of a communicator: everything an algorithm needs to know about who talks to whom.
 // A value passed in: where it comes from (rule, search, graph file) is not the algorithms' affair.
 struct Channel {
   std::vector<std::uint32_t> ring;  // group ranks in ring order; ring[i] sends to ring[i + 1]
   std::vector<TreeEdges> tree;      // by group rank
   std::vector<NetEdge> net_edges;   // of ring and tree, both directions
+  Heads heads;                      // for NVLS, NVLSTree, CollNet and Hierarchical
 };
 using Channels = std::vector<Channel>;
 

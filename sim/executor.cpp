@@ -221,7 +221,8 @@ void Executor::open_slices(std::uint32_t lane) {
       size_[slot(c, connection.begun)] = 0;
     }
     std::int64_t& size = size_[slot(c, sequence)];
-    size = std::max(size, reach);
+    connection.growth = std::max(size, reach) - size;
+    size += connection.growth;
     if (!part.more) ++connection.issued;
   });
 }
@@ -246,7 +247,7 @@ void Executor::begin_legs(std::uint32_t lane) {
     if (cost.staged)
       return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
     if (cost.grain.raw() > 0 && !state.op->send_part.more) announce_head(c);
-    network_->start(connections_[c].flow, bytes(wire(c, state.slice_bytes)));
+    network_->start(connections_[c].flow, bytes(wire(c, connections_[c].growth)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
     const std::int64_t time = copy_time(state.slice_bytes, costs_->lanes[lane].local_rate);

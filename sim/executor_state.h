@@ -57,6 +57,7 @@ struct ConnectionState {
   bool receiver_waits = false;
   bool sender_waits = false;
   bool wire_busy = false;
+  std::int64_t growth = 0;  // bytes by which the sender's operation lengthens its slice
   std::uint32_t begun = 0;  // slices that are issued or open (see MessagePart)
   bool leg_ended = false;   // cut-through: the leg has ended, its input's tail is awaited
 };

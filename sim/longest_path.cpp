@@ -138,17 +138,18 @@ class PathBuilder {
     const NodeId end = add({});
     if (op.send.empty()) {
       const Leg local{nullptr, lane_cost.local_rate, PathPart::copy};
-      relax(end, {add_leg(begin, local, lane, index), {}, PathPart::copy});
+      relax(end, {add_leg(begin, local, {lane, index, op.size}), {}, PathPart::copy});
     }
     for (const MessageRef& ref : op.send) {
       const ConnectionCost& cost = costs_[ref.connection.index()];
       const Leg leg = cost.staged ? Leg{&cost, cost.cap, PathPart::copy}
                                   : Leg{&cost, route_rate(cost), PathPart::wire};
-      const NodeId leg_end = add_leg(begin, leg, lane, index);
-      relax(end, {leg_end, {}, leg.part});
       Bytes& size = fifos_[ref.connection.index()].size[ref.sequence];
-      size = std::max(size, op.size * (ref.part.index + 1));
-      if (!cost.staged) account_route(cost, op.size);
+      const Bytes growth = std::max(size, op.size * (ref.part.index + 1)) - size;
+      size += growth;
+      const NodeId leg_end = add_leg(begin, leg, {lane, index, cost.staged ? op.size : growth});
+      relax(end, {leg_end, {}, leg.part});
+      if (!cost.staged) account_route(cost, growth);
       if (ref.part.more) continue;
       if (cost.staged)
         send_staged(ref, size, leg_end);
@@ -195,9 +196,15 @@ class PathBuilder {
     return start;
   }
 
-  NodeId add_leg(NodeId begin, const Leg& leg, LaneId lane, std::uint32_t index) {
-    const SliceOp& op = expansion_.lanes[lane.index()].ops[index];
-    const NodeId end = after({begin, leg.time(op.size), leg.part});
+  // An operation and the bytes of one of its legs.
+  struct LegOf {
+    LaneId lane;
+    std::uint32_t index;
+    Bytes size;
+  };
+  NodeId add_leg(NodeId begin, const Leg& leg, const LegOf& of) {
+    const SliceOp& op = expansion_.lanes[of.lane.index()].ops[of.index];
+    const NodeId end = after({begin, leg.time(of.size), leg.part});
     for (const MessageRef& ref : op.recv) {
       const ConnectionCost& input = costs_[ref.connection.index()];
       if (input.staged || input.grain.raw() == 0) continue;
@@ -206,8 +213,8 @@ class PathBuilder {
     }
     if (nodes_[end].why == PathReason::data_tail) {
       nodes_[end].names_op = true;
-      nodes_[end].lane = lane;
-      nodes_[end].op = index;
+      nodes_[end].lane = of.lane;
+      nodes_[end].op = of.index;
     }
     return end;
   }

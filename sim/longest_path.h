@@ -13,6 +13,7 @@
 //   begin = start + op_overhead + T(w(size), rate of the lane's flow in a switch, if it is in one)
 //   An operation has one *leg* per outgoing connection c, or one local leg if it sends nothing:
 //     direct c:  rate r_c,        work w_c(size)     staged c:  rate cap of c, work w_c(size)
+//                (of a slice in parts: w_c(bytes by which the operation lengthens it))
 //     local:     rate local_rate, work size
 //   leg end = max(begin + T(work, rate);
 //                 tail(m) + T(grain work, rate) for every cut-through incoming slice m)

@@ -200,8 +200,8 @@ std::uint32_t block_rank(const Schedule& schedule, const Work& work, std::uint32
 // Structural checks; the data-flow checker (sim/dataflow.h) proves the result.
 Result<void> validate(const Schedule& schedule);
 
-// Messages (slices sent over connections, empty ones included) and payload bytes (parts of a
-// message that nobody writes left out). O(lanes x ops).
+// Messages (slices sent over connections, empty ones included) and their payload, gaps between the
+// parts of a message included. O(lanes x ops).
 struct ScheduleTotals {
   std::int64_t messages = 0;
   Bytes payload{};

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 #include "sim/untimed_run.h"
 
@@ -132,7 +134,9 @@ const char* wrong_buffers(const Op& op, const Work& work) {
   if (op.target_shift != 0 && work.layout != Layout::per_rank)
     return "target_shift is for the layout per_rank only";
   if (op.recv_part.whole() && op.send_part.whole()) return nullptr;
+  if (work.layout == Layout::rotating) return "parts of a message are for blocks of one size";
   if (work.slices_per_chunk != 1) return "parts of a message are for chunks of one slice";
+  if (op.repeat != 1) return "parts of a message are for operations that are not repeated";
   if ((op.recv_part.ahead > 0 && !op.recv_part.more) ||
       (op.send_part.ahead > 0 && !op.send_part.more))
     return "messages are sent and consumed in order";
@@ -323,20 +327,50 @@ Result<void> validate(const Schedule& schedule) {
   return validate_flow(expand(schedule));
 }
 
+namespace {
+
+// By how many parts the operations of a program lengthen their messages, in its order. A part that
+// is written again lengthens nothing, one beyond a gap by the gap too.
+class MessageGrowth {
+ public:
+  std::uint32_t of(const Op& op, std::uint32_t send_count) {
+    std::uint32_t growth = 0;
+    for (std::uint32_t slot = 0; slot < send_count; ++slot)
+      if (names_slot(op.send_slots, slot)) growth += grow(op.send_part, slot);
+    return growth;
+  }
+
+ private:
+  std::uint32_t grow(MessagePart part, std::uint32_t slot) {
+    std::deque<std::uint32_t>& lengths = open_[slot];
+    if (lengths.size() <= part.ahead) lengths.resize(part.ahead + std::size_t{1}, 0);
+    const std::uint32_t before = lengths[part.ahead];
+    const std::uint32_t after = std::max<std::uint32_t>(before, part.index + 1U);
+    lengths[part.ahead] = after;
+    if (!part.more) lengths.pop_front();
+    return after - before;
+  }
+  std::map<std::uint32_t, std::deque<std::uint32_t>> open_;  // by slot, in parts
+};
+
+}  // namespace
+
 ScheduleTotals totals(const Schedule& schedule) {
   ScheduleTotals totals;
   for (const Lane& lane : schedule.lanes) {
     const Work& work = schedule.works[lane.work];
     const std::int64_t loops = loop_count(work);
     if (loops == 0) continue;
+    MessageGrowth growth;
     for (const Op& op : schedule.programs[lane.program.index()]) {
       if (!sends(op.primitive)) continue;
-      const std::int64_t copies =
-          std::int64_t{used_slots(op.send_slots, lane.send_count)} * lane.multiplicity;
-      if (!op.send_part.more) totals.messages += copies * loops * op.repeat * work.slices_per_chunk;
+      std::int64_t copies = used_slots(op.send_slots, lane.send_count);
+      if (!op.send_part.more)
+        totals.messages += copies * lane.multiplicity * loops * op.repeat * work.slices_per_chunk;
+      if (work.slices_per_chunk == 1 && op.repeat == 1) copies = growth.of(op, lane.send_count);
       Bytes payload = work.chunk * op.repeat * (loops - 1);  // all loops but the last are full
       payload += iteration_bytes(op, lane, work, static_cast<std::uint32_t>(loops - 1));
-      totals.payload += payload * copies;
+      totals.payload += payload * copies * lane.multiplicity;
     }
   }
   return totals;

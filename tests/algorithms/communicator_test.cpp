@@ -85,7 +85,7 @@ TEST_CASE("communicator: errors of calls") {
   CHECK(error({.collective = Collective::broadcast, .size = 4_B, .root = 4}) ==
         "Broadcast: root 4 of a group of 4 ranks; expected 0 to 3");
   CHECK(error({.collective = Collective::all_gather, .size = 4_B, .algorithm = Algorithm::tree}) ==
-        "algorithm: Tree is for AllReduce only; AllGather has Ring");
+        "algorithm: Tree is for AllReduce only; AllGather has Ring, NVLS, PAT");
   CHECK(error({.collective = Collective::all_to_all, .size = 20_B}) ==
         "AllToAll: 20 bytes do not divide into elements of 4 bytes for each of 4 ranks");
   CHECK(
