@@ -69,6 +69,11 @@ void ScheduleBuilder::connect(LaneId from, LaneId to, const NicPair& nics) {
   ++schedule_.lanes[to.index()].recv_count;
 }
 
+void ScheduleBuilder::signal(LaneId from, LaneId to) {
+  connect(from, to, {});
+  schedule_.connections.back().signal = true;
+}
+
 // Counting sort of the connections by receiving and by sending lane.
 void ScheduleBuilder::lay_out_slots() {
   std::uint32_t next = 0;

@@ -48,6 +48,8 @@ class ScheduleBuilder {
   // The slot ranges of `lane` are filled in by finish().
   sim::LaneId add_lane(const sim::Lane& lane);
   void connect(sim::LaneId from, sim::LaneId to, const NicPair& nics);
+  // Lanes of one rank: `to` can wait for `from`.
+  void signal(sim::LaneId from, sim::LaneId to);
   [[nodiscard]] sim::Schedule finish(std::uint32_t fifo_slices) &&;
 
  private:

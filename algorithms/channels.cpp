@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/double_tree.h"
+#include "algorithms/heads.h"
 #include "algorithms/places.h"
 
 namespace railyard::algorithms {
@@ -217,6 +218,7 @@ Result<Channels> default_channels(const sim::Topology& topology, const sim::Grou
     drop_repeated_edges(channels[c]);
     add_relays(places, group, channels[c]);
   }
+  add_default_heads(topology, places, group, rails, channels);
   return channels;
 }
 

@@ -1,4 +1,5 @@
 // check_channels(): channels may come from a file or another program, so what they say is checked.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -81,10 +82,58 @@ Result<void> check_net_edges(const Topology& topology, std::size_t ranks, const 
   return {};
 }
 
+bool is_kind(const Topology& topology, DeviceId id, sim::DeviceKind kind) {
+  return id.index() < topology.devices.size() && topology.devices[id.index()].kind == kind;
+}
+
+Result<void> check_head_node(const Topology& topology, std::size_t ranks, const sim::HeadNode& node,
+                             std::vector<bool>& seen) {
+  for (const std::uint32_t rank : node.ranks) {
+    if (rank >= ranks)
+      return bad_input("a node of heads has " + rank_name(rank) + ", which is none");
+    if (seen[rank]) return bad_input(rank_name(rank) + " is in two nodes of heads");
+    seen[rank] = true;
+  }
+  for (const std::uint32_t head : node.heads)
+    if (std::find(node.ranks.begin(), node.ranks.end(), head) == node.ranks.end())
+      return bad_input(rank_name(head) + " is head of a node that it is not in");
+  if (node.nvswitch.valid() && !is_kind(topology, node.nvswitch, sim::DeviceKind::nvswitch))
+    return bad_input("a node of heads meets in what is no NVSwitch");
+  return {};
+}
+
+// The tree over nodes is a tree over ranks 0, 1, ... to check_tree().
+Result<void> check_heads(const Topology& topology, std::size_t ranks, const sim::Heads& heads) {
+  if (heads.nodes.empty()) return {};
+  std::vector<bool> seen(ranks, false);
+  for (const sim::HeadNode& node : heads.nodes) {
+    RAILYARD_TRY(check_head_node(topology, ranks, node, seen));
+    if (node.heads.size() != heads.nodes.front().heads.size())
+      return bad_input("nodes have " + std::to_string(heads.nodes.front().heads.size()) + " and " +
+                       std::to_string(node.heads.size()) + " heads; expected as many");
+  }
+  if (std::find(seen.begin(), seen.end(), false) != seen.end())
+    return bad_input("the nodes of heads leave out a rank");
+  if (heads.nodes.size() > 1) {
+    Channel over_nodes;
+    over_nodes.tree = heads.tree;
+    if (auto result = check_tree(heads.nodes.size(), over_nodes); !result.ok())
+      return bad_input("heads: over nodes for ranks, " + result.error().message);
+  }
+  if (!heads.switches.empty() && heads.switches.size() != heads.nodes.front().heads.size())
+    return bad_input("there are " + std::to_string(heads.switches.size()) + " switches for " +
+                     std::to_string(heads.nodes.front().heads.size()) + " heads");
+  for (const DeviceId id : heads.switches)
+    if (!is_kind(topology, id, sim::DeviceKind::fabric_switch))
+      return bad_input("heads meet in what is no fabric switch");
+  return {};
+}
+
 Result<void> check_channel(const Topology& topology, std::size_t ranks, const Channel& channel) {
   RAILYARD_TRY(check_ring(ranks, channel));
   if (!channel.tree.empty()) RAILYARD_TRY(check_tree(ranks, channel));
-  return check_net_edges(topology, ranks, channel);
+  RAILYARD_TRY(check_net_edges(topology, ranks, channel));
+  return check_heads(topology, ranks, channel.heads);
 }
 
 }  // namespace

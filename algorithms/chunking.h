@@ -5,7 +5,9 @@
 //   LL 32 KiB, 16 B      LL128 576,000 B, 1,920 B      Simple 512 KiB, 512 B
 // Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so
 // the FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step,
-// 8 slices. Tree LL128 and PAT halve their chunks for small parts.
+// 8 slices. Tree LL128, PAT and CollNet halve their chunks for small parts; NVLS has 128 KiB
+// (Hopper; NVLSTree on four nodes or more 64 KiB) and less for small parts, in whole 16 KiB per
+// head at the end.
 //
 // `plain` (no protocol; for comparison with other simulators): every operation moves a whole block
 // at once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.

@@ -1,11 +1,15 @@
 #include "algorithms/communicator.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "algorithms/availability.h"
 #include "algorithms/channels.h"
+#include "algorithms/collnet.h"
+#include "algorithms/hierarchical.h"
 #include "algorithms/local_copy.h"
+#include "algorithms/nvls.h"
 #include "algorithms/pat.h"
 #include "algorithms/places.h"
 #include "algorithms/ring.h"
@@ -54,7 +58,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& 
                                                            const CommunicatorOptions& options) {
   RAILYARD_ASSIGN(Places places, find_places(topology, group));
   RAILYARD_TRY(check_channels(topology, group.size(), channels));
-  const CommShape shape = shape_of(places);
+  CommShape shape = shape_of(places);
+  if (const auto& nodes = channels.front().heads.nodes; !nodes.empty())
+    shape.heads = static_cast<std::uint32_t>(nodes.front().heads.size());
   P2pLayout p2p = p2p_layout(std::move(places), group, static_cast<std::uint32_t>(channels.size()),
                              options.p2p);
   return std::unique_ptr<Communicator>(
@@ -80,14 +86,21 @@ Result<void> Communicator::check(const CollectiveCall& call) const {
 Result<Schedule> Communicator::build(const CollectiveCall& call) const {
   if (shape_.ranks == 1) return local_copy_schedule(call);
   if (call.collective == Collective::all_to_all) return all_to_all_schedule(call, p2p_);
-  const BuildInput input{
-      .call = call,
-      .channels = channels_,
-      .shape = shape_,
-      .parts = split_call(call, shape_, static_cast<std::uint32_t>(channels_.size()), limits_)};
+  auto channels = static_cast<std::uint32_t>(channels_.size());
+  if (call.algorithm == Algorithm::nvls || call.algorithm == Algorithm::nvls_tree)
+    channels = std::min(channels, limits_.nvls_channels);
+  const BuildInput input{.call = call,
+                         .channels = channels_,
+                         .shape = shape_,
+                         .parts = split_call(call, shape_, channels, limits_)};
   switch (call.algorithm) {
     case Algorithm::tree: return tree_schedule(input);
     case Algorithm::pat: return pat_schedule(input, p2p_);
+    case Algorithm::nvls: return nvls_schedule(input);
+    case Algorithm::nvls_tree: return nvls_tree_schedule(input, p2p_);
+    case Algorithm::collnet_direct: return collnet_direct_schedule(input, p2p_);
+    case Algorithm::collnet_chain: return collnet_chain_schedule(input, p2p_);
+    case Algorithm::hierarchical: return hierarchical_schedule(input, p2p_);
     default: return ring_schedule(input);
   }
 }

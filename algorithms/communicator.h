@@ -37,8 +37,9 @@ class Communicator final : public sim::CollectiveSource {
                                                            const CommunicatorOptions& options = {});
 
   // Errors: a size that is negative or no whole number of elements (AllToAll: of elements per
-  // peer); an element of other than 1, 2, 4 or 8 bytes; a root out of range; Tree for anything but
-  // AllReduce; AllToAll in place, or under LL128.
+  // peer); an element of other than 1, 2, 4 or 8 bytes; a root out of range; an algorithm that the
+  // collective or the group does not have (algorithms/availability.h); sends and receives
+  // (AllToAll, Gather, Scatter, SendRecv) under LL128; AllToAll and SendRecv in place.
   sim::Result<std::shared_ptr<const sim::Schedule>> schedule(
       const sim::CollectiveCall& call) override;
 

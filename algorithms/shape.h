@@ -11,6 +11,7 @@ namespace railyard::algorithms {
 struct CommShape {
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;
+  std::uint32_t heads = 1;  // of a node: sim::Heads
 };
 
 constexpr std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

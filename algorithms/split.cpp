@@ -14,7 +14,8 @@ using sim::Protocol;
 
 constexpr std::int64_t kMinTraffic = 32'768;  // of one task, and of one cell
 constexpr std::uint32_t kMinThreads = 96;
-constexpr std::uint32_t kTreeThreads = 640;
+constexpr std::uint32_t kTreeThreads = 640;  // of all but Ring
+constexpr std::int64_t kCollnetBytesPerThread = 512;
 constexpr std::uint32_t kRingSimpleExtraThreads = 32;  // the warp that posts and waits
 
 bool counts_all_ranks(Collective collective) {
@@ -22,13 +23,14 @@ bool counts_all_ranks(Collective collective) {
 }
 
 std::int64_t bytes_per_thread(const CollectiveCall& call, const CommShape& shape) {
+  if (call.algorithm == Algorithm::collnet_chain) return kCollnetBytesPerThread;
   if (call.protocol == Protocol::simple) return 64;
   const bool ring_ll = call.algorithm == Algorithm::ring && call.protocol == Protocol::ll;
   return ring_ll ? 8 * static_cast<std::int64_t>(shape.ranks) : 8;
 }
 
 std::uint32_t max_threads(const CollectiveCall& call, const LaunchLimits& limits) {
-  if (call.protocol == Protocol::ll128) return 640;
+  if (call.protocol == Protocol::ll128 || call.algorithm == Algorithm::collnet_chain) return 640;
   const bool ring_simple = call.algorithm == Algorithm::ring && call.protocol == Protocol::simple;
   return ring_simple ? limits.ring_simple_threads : 512;
 }
@@ -118,6 +120,24 @@ std::vector<Part> split_evenly(const CollectiveCall& call, std::uint32_t channel
   return parts;
 }
 
+// CollNetDirect: needs less per thread the fewer channels are left.
+std::uint32_t collnet_direct_channels(std::int64_t size, const CommShape& shape,
+                                      std::uint32_t channels) {
+  std::int64_t threshold = kCollnetBytesPerThread;
+  bool too_small = true;
+  for (std::uint32_t floor = 16; floor >= 1 && too_small; floor /= 2) {
+    const auto check = [&] {
+      too_small = size < threshold * kTreeThreads * shape.heads * channels;
+      return too_small;
+    };
+    while (check() && channels > floor) {
+      if (channels == floor + floor / 2) threshold /= 2;
+      --channels;
+    }
+  }
+  return channels;
+}
+
 }  // namespace
 
 std::int64_t traffic_per_byte(const CollectiveCall& call, const CommShape& shape) {
@@ -137,9 +157,13 @@ LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t by
 LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape, std::uint32_t channels,
                          const LaunchLimits& limits) {
   const std::int64_t size = call.size.raw() * (counts_all_ranks(call.collective) ? shape.ranks : 1);
+  if (call.algorithm == Algorithm::nvls || call.algorithm == Algorithm::nvls_tree)
+    return {channels, kTreeThreads};
+  if (call.algorithm == Algorithm::collnet_direct)
+    return {collnet_direct_channels(size, shape, channels), kTreeThreads};
   LaunchShape launch =
       shrink_launch({channels, max_threads(call, limits)}, size, bytes_per_thread(call, shape));
-  if (call.algorithm == Algorithm::tree) return {launch.channels, kTreeThreads};
+  if (call.algorithm != Algorithm::ring) return {launch.channels, kTreeThreads};
   if (call.protocol == Protocol::simple) launch.threads += kRingSimpleExtraThreads;
   return {launch.channels, std::max(launch.threads, kMinThreads)};
 }
@@ -175,6 +199,8 @@ std::vector<Part> split_call(const CollectiveCall& call, const CommShape& shape,
                              std::uint32_t channels, const LaunchLimits& limits) {
   if (call.max_channels > 0) channels = std::min(channels, call.max_channels);
   if (call.protocol == Protocol::plain) return split_evenly(call, channels);
+  if (call.algorithm == Algorithm::collnet_direct || call.algorithm == Algorithm::collnet_chain)
+    return split_evenly(call, launch_shape(call, shape, channels, limits).channels);
   const SplitTask task{.size = call.size,
                        .traffic_per_byte = traffic_per_byte(call, shape),
                        .max_channels = launch_shape(call, shape, channels, limits).channels};

@@ -38,10 +38,14 @@ LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t by
 struct LaunchLimits {
   // 256 where the ring's bandwidth (search bandwidth x channels) is at most 12 GB/s.
   std::uint32_t ring_simple_threads = 512;
+  // NVLS and NVLSTree use so many channels, if there are: Hopper 16; Blackwell 24, several
+  // nodes 32.
+  std::uint32_t nvls_channels = 16;
 };
 
 // A call may use fewer channels than it is given: small ones leave channels out until every thread
-// has a minimum of bytes (LL and LL128 8, Simple 64, Ring LL 8 n).
+// has a minimum of bytes (LL and LL128 8, Simple 64, Ring LL 8 n, CollNet 512; CollNetDirect per
+// head, and less where few channels are left). NVLS and NVLSTree always use all.
 LaunchShape launch_shape(const sim::CollectiveCall& call, const CommShape& shape,
                          std::uint32_t channels, const LaunchLimits& limits);
 
@@ -57,7 +61,8 @@ std::int64_t traffic_per_byte(const sim::CollectiveCall& call, const CommShape& 
 std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
                                            std::uint32_t channels);
 
-// The parts of a call that is alone: the rules above; Protocol::plain takes every channel allowed
+// The parts of a call that is alone: the rules above (CollNet: equal parts, where NCCL deals out
+// chunks in turns); Protocol::plain takes every channel allowed
 // and gives each ceil(size / channels), rounded up to an element. No parts for 0 bytes.
 std::vector<Part> split_call(const sim::CollectiveCall& call, const CommShape& shape,
                              std::uint32_t channels, const LaunchLimits& limits);

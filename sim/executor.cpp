@@ -64,9 +64,7 @@ void Executor::enter_loop(std::uint32_t lane) {
   const Work& work = schedule_->works[schedule_->lanes[lane].work];
   const Region first = block_region(work, state.loop, 0);
   state.chunk = first.size.raw();
-  if (work.layout == Layout::rotating)
-    state.rest = std::min(work.size.raw() - work.chunk.raw() * work.blocks * state.loop,
-                          work.chunk.raw() * work.blocks);
+  if (work.layout == Layout::rotating) state.rest = loop_bytes(work, state.loop).raw();
   state.op_index = 0;
   state.iteration = 0;
   enter_op(lane);

@@ -58,9 +58,9 @@ using Program = std::vector<Op>;  // run once per loop
 // Where the blocks of a channel's part lie in the buffers.
 enum class Layout : std::uint8_t {
   // AllReduce ring: each loop covers blocks * chunk consecutive bytes, one chunk a block; in the
-  // last
-  // loop the chunk shrinks to ceil(rest / blocks) rounded up to `align`, so late blocks may be
-  // empty.
+  // last loop the chunk shrinks to ceil(rest / blocks) rounded up to `align`, so late blocks may be
+  // empty. With outer_blocks > 1 these are the blocks of one block (outer_block) of such a loop of
+  // outer_blocks * blocks * chunk bytes.
   rotating,
   // AllGather, ReduceScatter: block b is the part of rank block_rank(b), at that rank * stride;
   // each loop moves one chunk of every block. The buffer with one block only (AllGather's input,
@@ -80,6 +80,8 @@ struct Work {
   Bytes chunk{};   // largest bytes of one operation; > 0
   Bytes stride{};  // per_rank: bytes of one rank's block
   std::uint32_t blocks = 1;
+  std::uint32_t outer_blocks = 1;  // rotating
+  std::uint32_t outer_block = 0;
   std::int64_t align = 16;  // rotating: the last loop's chunk is a multiple of this
   std::uint32_t slices_per_chunk = 1;
   Bytes min_slice{};  // an operation is cut into slices of at least this (Simple: max slice / 32)
@@ -100,6 +102,8 @@ struct Region {
 
 // Loops a lane makes over its program; 0 for an empty part (NCCL launches no work for it).
 std::uint32_t loop_count(const Work& work);
+// Bytes that all blocks of a rotating work have in loop `loop`.
+Bytes loop_bytes(const Work& work, std::uint32_t loop);
 // The region of block `block` in loop `loop`, as offset in a full-sized buffer; size may be 0.
 // Sizes do not depend on the block order; who needs the address of a per_rank block passes
 // block_rank().
@@ -122,32 +126,41 @@ enum class LaneRole : std::uint8_t {
   nvls_reduce,
   nvls_broadcast,  // NVLSTree: what comes down the tree, into the node
   nvls_gather,
+  collnet_scatter,
   collnet_up,
   collnet_switch,  // the fabric switch; its rank's GPU does nothing for it
   collnet_down,
-  hierarchical,
+  collnet_gather,
+  hierarchical_reduce,    // ReduceScatter inside the node
+  hierarchical_exchange,  // AllReduce across nodes
+  hierarchical_gather,    // AllGather inside the node
   custom
 };
 template <>
 struct EnumTable<LaneRole> {
   static constexpr std::string_view kind = "lane role";
-  static constexpr std::array entries{EnumEntry{LaneRole::ring, "ring"},
-                                      EnumEntry{LaneRole::tree_up, "treeUp"},
-                                      EnumEntry{LaneRole::tree_down, "treeDown"},
-                                      EnumEntry{LaneRole::tree_root, "treeRoot"},
-                                      EnumEntry{LaneRole::p2p_send, "p2pSend"},
-                                      EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
-                                      EnumEntry{LaneRole::local, "local"},
-                                      EnumEntry{LaneRole::pat, "pat"},
-                                      EnumEntry{LaneRole::nvls_scatter, "nvlsScatter"},
-                                      EnumEntry{LaneRole::nvls_reduce, "nvlsReduce"},
-                                      EnumEntry{LaneRole::nvls_broadcast, "nvlsBroadcast"},
-                                      EnumEntry{LaneRole::nvls_gather, "nvlsGather"},
-                                      EnumEntry{LaneRole::collnet_up, "collnetUp"},
-                                      EnumEntry{LaneRole::collnet_switch, "collnetSwitch"},
-                                      EnumEntry{LaneRole::collnet_down, "collnetDown"},
-                                      EnumEntry{LaneRole::hierarchical, "hierarchical"},
-                                      EnumEntry{LaneRole::custom, "custom"}};
+  static constexpr std::array entries{
+      EnumEntry{LaneRole::ring, "ring"},
+      EnumEntry{LaneRole::tree_up, "treeUp"},
+      EnumEntry{LaneRole::tree_down, "treeDown"},
+      EnumEntry{LaneRole::tree_root, "treeRoot"},
+      EnumEntry{LaneRole::p2p_send, "p2pSend"},
+      EnumEntry{LaneRole::p2p_recv, "p2pRecv"},
+      EnumEntry{LaneRole::local, "local"},
+      EnumEntry{LaneRole::pat, "pat"},
+      EnumEntry{LaneRole::nvls_scatter, "nvlsScatter"},
+      EnumEntry{LaneRole::nvls_reduce, "nvlsReduce"},
+      EnumEntry{LaneRole::nvls_broadcast, "nvlsBroadcast"},
+      EnumEntry{LaneRole::nvls_gather, "nvlsGather"},
+      EnumEntry{LaneRole::collnet_scatter, "collnetScatter"},
+      EnumEntry{LaneRole::collnet_up, "collnetUp"},
+      EnumEntry{LaneRole::collnet_switch, "collnetSwitch"},
+      EnumEntry{LaneRole::collnet_down, "collnetDown"},
+      EnumEntry{LaneRole::collnet_gather, "collnetGather"},
+      EnumEntry{LaneRole::hierarchical_reduce, "hierarchicalReduce"},
+      EnumEntry{LaneRole::hierarchical_exchange, "hierarchicalExchange"},
+      EnumEntry{LaneRole::hierarchical_gather, "hierarchicalGather"},
+      EnumEntry{LaneRole::custom, "custom"}};
 };
 
 struct Lane {

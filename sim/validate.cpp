@@ -34,6 +34,9 @@ Result<void> check_work(const Work& work, std::size_t index) {
   if (work.stride.raw() < 0) return wrong("stride is negative");
   if (work.min_slice.raw() < 0) return wrong("min_slice is negative");
   if (work.blocks == 0) return wrong("blocks is 0");
+  if (work.outer_block >= work.outer_blocks) return wrong("outer_block is none of outer_blocks");
+  if (work.layout != Layout::rotating && work.outer_blocks != 1)
+    return wrong("outer_blocks is for the layout rotating only");
   if (work.slices_per_chunk == 0) return wrong("slices_per_chunk is 0");
   if (work.align <= 0) return wrong("align must be positive");
   if (work.slice_align <= 0) return wrong("slice_align must be positive");

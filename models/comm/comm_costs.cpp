@@ -1,9 +1,9 @@
 #include "models/comm/comm_costs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
+
+#include "models/comm/lane_rate.h"
 
 namespace railyard::models {
 namespace {
@@ -15,31 +15,15 @@ using sim::Protocol;
 
 constexpr std::int64_t kLlGrain = 16;
 constexpr std::int64_t kLl128Grain = 1'920;
-constexpr std::int64_t kEfficiencyUnit = 10'000;  // efficiencies enter wire ratios in steps of 1e-4
-
-// Wire bytes per payload byte, as a reduced fraction.
-void set_wire_ratio(Protocol protocol, double efficiency, ConnectionCost& cost) {
-  std::int64_t numerator = 1;
-  std::int64_t denominator = 1;
-  if (protocol == Protocol::ll) numerator = 2;
-  if (protocol == Protocol::ll128) {
-    numerator = 16;
-    denominator = 15;
+// Blocks that NCCL moves in one operation where a schedule has one for each.
+std::int64_t blocks_at_once(const sim::Lane& lane) {
+  switch (lane.role) {
+    case sim::LaneRole::nvls_scatter:
+    case sim::LaneRole::collnet_scatter: return std::max(1U, lane.send_count);
+    case sim::LaneRole::nvls_gather:
+    case sim::LaneRole::collnet_gather: return std::max(1U, lane.recv_count);
+    default: return 1;
   }
-  numerator *= kEfficiencyUnit;
-  denominator *= std::max<std::int64_t>(1, std::llround(efficiency * kEfficiencyUnit));
-  const std::int64_t common = std::gcd(numerator, denominator);
-  cost.wire_numerator = numerator / common;
-  cost.wire_denominator = denominator / common;
-}
-
-// A payload rate as a wire rate, for a lane that has a share of its CTA; 0 stays 0 (no limit).
-Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
-  if (payload_rate.raw() == 0) return {};
-  const double share = lane.copy_percent / 100.0;
-  const double ratio =
-      static_cast<double>(cost.wire_numerator) / static_cast<double>(cost.wire_denominator);
-  return std::max(Bandwidth::from_raw(1), sim::scale(payload_rate, share * ratio));
 }
 
 }  // namespace
@@ -80,6 +64,12 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   const sim::Lane& sender = schedule.lanes[connection.from.index()];
   const Protocol protocol = schedule.call.protocol;
   const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+  const sim::Lane& receiver = schedule.lanes[connection.to.index()];
+  if (sender.role == sim::LaneRole::collnet_switch ||
+      receiver.role == sim::LaneRole::collnet_switch)
+    return beside_fabric_switch(schedule, group, connection);
+  if (sender.role == sim::LaneRole::nvls_scatter || receiver.role == sim::LaneRole::nvls_gather)
+    return beside_nvswitch(schedule, group, connection);
   ConnectionCost cost;
   RAILYARD_ASSIGN(cost.route, route(schedule, group, connection));
   cost.latency = latency(cost.route);
@@ -87,7 +77,8 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   if (protocol == Protocol::plain) return cost;
 
   set_wire_ratio(protocol, costs.wire_efficiency, cost);
-  cost.cap = lane_rate(costs.channel_rate, sender, cost);
+  // A lane in a switch sends what its flow brings, while it brings it.
+  if (!sender.in_switch.valid()) cost.cap = lane_rate(costs.channel_rate, sender, cost);
   cost.staged = connection.nic_out.valid();
   if (!cost.staged) {
     cost.latency += costs.hop_latency;
@@ -109,7 +100,9 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
 sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& lane) const {
   if (schedule.call.protocol == Protocol::plain) return {};
   const sim::ProtocolParameters& costs = parameters_->protocol(schedule.call.protocol);
-  return {costs.op_overhead, lane_rate(costs.local_rate, lane, ConnectionCost{})};
+  if (lane.role == sim::LaneRole::collnet_switch) return {};
+  return {costs.op_overhead / blocks_at_once(lane),
+          lane_rate(costs.local_rate, lane, ConnectionCost{})};
 }
 
 sim::Slowdown CommCosts::slowdown(const sim::Schedule& schedule, const sim::Group& group) const {

@@ -13,6 +13,16 @@
 //                only: LL and LL128 flags land in GPU memory and need no proxy over the network
 //                every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
+//   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
+//   ->
+//                its own GPU, then its own GPU -> NVSwitch and NVSwitch -> GPU of all that it
+//                stores to, capped at P.channel_rate x share; what it sends over the network goes
+//                on at once scatter, gather: latency = L (to the NVSwitch and on) + P.hop_latency;
+//                copies at P.channel_rate x share; their op overhead is divided by their blocks
+//   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
+//   shortest
+//                paths to the switch, and back; each link once. To it: copy, proxy_send and L; from
+//                it: L + P.net_hop_latency, flush and proxy_recv
 //   slowdown     compute kernels  sms / (sms - channels), waves not quantised
 //                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections
 //                can send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
@@ -23,12 +33,16 @@
 // CPUs is treated as peer-to-peer.
 #pragma once
 
+#include <map>
+
 #include "sim/cost.h"
+#include "sim/fabric_tree.h"
 #include "sim/parameters.h"
 #include "sim/topology.h"
 
 namespace railyard::models {
 
+// Not for concurrent use: it keeps what it has found out about the fabric.
 class CommCosts final : public sim::CostModel {
  public:
   // Both must outlive the object.
@@ -41,6 +55,9 @@ class CommCosts final : public sim::CostModel {
       sim::ConnectionId connection) const override;
   [[nodiscard]] sim::LaneCost lane(const sim::Schedule& schedule,
                                    const sim::Lane& lane) const override;
+  [[nodiscard]] sim::Result<sim::SwitchFlow> switch_flow(const sim::Schedule& schedule,
+                                                         const sim::Group& group,
+                                                         sim::LaneId lane) const override;
   [[nodiscard]] sim::Slowdown slowdown(const sim::Schedule& schedule,
                                        const sim::Group& group) const override;
 
@@ -49,9 +66,25 @@ class CommCosts final : public sim::CostModel {
                                               const sim::Group& group,
                                               const sim::Connection& connection) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
+  // switch_costs.cpp: connections of lanes in switches
+  [[nodiscard]] sim::Result<sim::ConnectionCost> beside_nvswitch(
+      const sim::Schedule& schedule, const sim::Group& group,
+      const sim::Connection& connection) const;
+  [[nodiscard]] sim::Result<sim::ConnectionCost> beside_fabric_switch(
+      const sim::Schedule& schedule, const sim::Group& group,
+      const sim::Connection& connection) const;
+  [[nodiscard]] sim::Result<sim::SwitchFlow> nvswitch_flow(const sim::Schedule& schedule,
+                                                           const sim::Group& group,
+                                                           const sim::Lane& lane) const;
+  [[nodiscard]] sim::Result<sim::SwitchFlow> fabric_switch_flow(const sim::Schedule& schedule,
+                                                                const sim::Group& group,
+                                                                const sim::Lane& lane) const;
+
+  [[nodiscard]] const sim::FabricTree& fabric_tree(sim::DeviceId root) const;
 
   const sim::Topology* topology_;
   const sim::Parameters* parameters_;
+  mutable std::map<sim::DeviceId, sim::FabricTree> fabric_trees_;  // as asked for
 };
 
 }  // namespace railyard::models

@@ -1,0 +1,42 @@
+#include "models/comm/lane_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace railyard::models {
+
+using sim::Bandwidth;
+using sim::ConnectionCost;
+using sim::Protocol;
+
+namespace {
+
+constexpr std::int64_t kEfficiencyUnit = 10'000;  // efficiencies enter wire ratios in steps of 1e-4
+
+}  // namespace
+
+void set_wire_ratio(Protocol protocol, double efficiency, ConnectionCost& cost) {
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+  if (protocol == Protocol::ll) numerator = 2;
+  if (protocol == Protocol::ll128) {
+    numerator = 16;
+    denominator = 15;
+  }
+  numerator *= kEfficiencyUnit;
+  denominator *= std::max<std::int64_t>(1, std::llround(efficiency * kEfficiencyUnit));
+  const std::int64_t common = std::gcd(numerator, denominator);
+  cost.wire_numerator = numerator / common;
+  cost.wire_denominator = denominator / common;
+}
+
+Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
+  if (payload_rate.raw() == 0) return {};
+  const double share = lane.copy_percent / 100.0;
+  const double ratio =
+      static_cast<double>(cost.wire_numerator) / static_cast<double>(cost.wire_denominator);
+  return std::max(Bandwidth::from_raw(1), sim::scale(payload_rate, share * ratio));
+}
+
+}  // namespace railyard::models

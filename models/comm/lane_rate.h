@@ -1,0 +1,15 @@
+// What a connection's or a switch flow's rates are made of: shared by the files of CommCosts.
+#pragma once
+
+#include "sim/cost.h"
+
+namespace railyard::models {
+
+// Wire bytes per payload byte, as a reduced fraction.
+void set_wire_ratio(sim::Protocol protocol, double efficiency, sim::ConnectionCost& cost);
+
+// A payload rate as a wire rate, for a lane that has a share of its CTA; 0 stays 0 (no limit).
+sim::Bandwidth lane_rate(sim::Bandwidth payload_rate, const sim::Lane& lane,
+                         const sim::ConnectionCost& cost);
+
+}  // namespace railyard::models
