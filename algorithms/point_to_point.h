@@ -1,8 +1,8 @@
-// AllToAll as NCCL's sends and receives. Source: NCCL 2.30, ncclP2pSchedule, addP2pToPlan,
-// scheduleP2pTasksToPlan, sendrecv.h.
+// AllToAll, Gather, Scatter and SendRecv (every rank to the next) as NCCL's sends and receives.
+// Source: NCCL 2.30, ncclP2pSchedule, addP2pToPlan, scheduleP2pTasksToPlan, sendrecv.h.
 //
 // Rounds. Every rank goes through the peers in rounds; in each it sends to one and receives from
-// another, and round 0 is a copy to itself. Ranks form groups of g: all ranks on one node, else 8
+// another, if the call has messages for them, and round 0 is a copy to itself. Ranks form groups of g: all ranks on one node, else 8
 // (reduced so that it divides each node's ranks). The group distance D runs through 0, 1, 3, 6, 10
 // ... mod the next power of two (x <- x + i), without those that are not below the number of
 // groups; for each D the local distance d = 0..g-1: send to (group + D, local + d), receive from
@@ -15,7 +15,8 @@
 // while a part is above the largest, up to the most per peer; parts are multiples of 4 KiB. Least
 // per peer = most per peer, halved while it times the ranks is above the p2p channels.
 //
-// Batches. The rounds of one channel run eight at a time, in order (Lane::batch).
+// Batches. The rounds of one channel run eight at a time, in order (Lane::batch), and divide the
+// warps of their CTA; a round that only sends or only receives leaves the other half to it.
 //
 // Left out: the network's buffers, which the connections of a channel share; 0-byte messages (a
 // call of 0 bytes does nothing); Simple beside LL in one call. A large group has O(ranks^2)
@@ -92,8 +93,11 @@ NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
 // all ranks are in one node, else Simple (network connections have no LL buffers by default).
 sim::Protocol p2p_protocol(const P2pLayout& layout, sim::Bytes size);
 
+// Bytes of one message of a call.
+sim::Bytes p2p_message(const sim::CollectiveCall& call, std::uint32_t ranks);
+
 // Error: more lanes than a schedule can number.
-sim::Result<sim::Schedule> all_to_all_schedule(const sim::CollectiveCall& call,
-                                               const P2pLayout& layout);
+sim::Result<sim::Schedule> point_to_point_schedule(const sim::CollectiveCall& call,
+                                                   const P2pLayout& layout);
 
 }  // namespace railyard::algorithms

@@ -94,6 +94,13 @@ TEST_CASE("communicator: errors of calls") {
       "or plain");
   CHECK(error({.collective = Collective::all_to_all, .size = 16_B, .in_place = true}) ==
         "AllToAll in place is not available: its output must be another buffer");
+  CHECK(error({.collective = Collective::send_recv, .size = 16_B, .in_place = true}) ==
+        "SendRecv in place is not available: its output must be another buffer");
+  CHECK(error({.collective = Collective::gather, .size = 16_B, .protocol = Protocol::ll128}) ==
+        "protocol: Gather is made of sends and receives, which have no LL128; expected LL, Simple "
+        "or plain");
+  CHECK(error({.collective = Collective::scatter, .size = 4_B, .root = 4}) ==
+        "Scatter: root 4 of a group of 4 ranks; expected 0 to 3");
   CHECK(error({.collective = Collective::all_reduce, .size = 4_B, .root = 9}).empty());
 }
 
@@ -131,6 +138,10 @@ TEST_CASE("collective: nccl-tests' size and bus bandwidth factor") {
   CHECK(sim::bus_bandwidth_factor(Collective::all_to_all, 8) == doctest::Approx(0.875));
   CHECK(sim::bus_bandwidth_factor(Collective::broadcast, 8) == doctest::Approx(1));
   CHECK(sim::bus_bandwidth_factor(Collective::reduce, 8) == doctest::Approx(1));
+  CHECK(sim::nccl_tests_size(Collective::gather, 8_B, 4) == 32_B);
+  CHECK(sim::nccl_tests_size(Collective::send_recv, 8_B, 4) == 8_B);
+  CHECK(sim::bus_bandwidth_factor(Collective::scatter, 8) == doctest::Approx(0.875));
+  CHECK(sim::bus_bandwidth_factor(Collective::send_recv, 8) == doctest::Approx(1));
 }
 
 }  // namespace

@@ -174,7 +174,10 @@ TEST_CASE("dataflow: in place") {
     const auto one = communicator(ranks, 3, 1);
     for (const Protocol protocol : kProtocols)
       for (const auto& entry : sim::EnumTable<Collective>::entries) {
-        if (entry.value == Collective::all_to_all) continue;
+        if (!sim::offers_in_place(entry.value)) continue;
+        if (protocol == Protocol::ll128 &&
+            (entry.value == Collective::gather || entry.value == Collective::scatter))
+          continue;
         CollectiveCall call;
         call.collective = entry.value;
         call.protocol = protocol;
@@ -207,6 +210,27 @@ TEST_CASE("dataflow: AllToAll") {
         call.size = bytes(elements * ranks * call.element_size);
         prove(*one, call);
       }
+  }
+}
+
+// Over nodes of 4, 3 or 2, so that rounds cross nodes in every way; every root up to 9 ranks.
+TEST_CASE("dataflow: Gather, Scatter and SendRecv") {
+  for (std::uint32_t ranks = 2; ranks <= 20; ++ranks) {
+    const auto one = communicator(ranks, ranks % 8 + 1, 0);
+    for (const auto collective :
+         {Collective::gather, Collective::scatter, Collective::send_recv})
+      for (std::uint32_t root = 0; root < ranks; root += ranks <= 9 ? 1 : 7)
+        for (const std::int64_t elements : {0, 1, 1'000, 3'000'001}) {
+          if (elements > 1'000 && root > 1) continue;
+          CollectiveCall call;
+          call.collective = collective;
+          call.root = root;
+          call.size = bytes(elements * call.element_size);
+          for (const Protocol protocol : {Protocol::ll, Protocol::simple, Protocol::plain}) {
+            call.protocol = protocol;
+            prove(*one, call);
+          }
+        }
   }
 }
 

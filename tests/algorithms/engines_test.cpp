@@ -5,6 +5,7 @@
 #include <memory>
 #include <random>
 
+#include "algorithms/channels.h"
 #include "algorithms/communicator.h"
 #include "sim/executor.h"
 #include "sim/longest_path.h"
@@ -60,6 +61,21 @@ class Draw {
   std::mt19937_64 random_;
 };
 
+// A lane in a switch gets one flow, over two links of its own or all the shared ones.
+void draw_switch_flow(bool shared, Draw& draw, std::vector<Bandwidth>& links, LaneCost& cost) {
+  SwitchFlow flow;
+  if (shared) {
+    for (std::size_t i = 0; i < 3; ++i) flow.uses.push_back({LinkId(i), i == 1 ? 2U : 1U});
+  } else {
+    for (int i = 0; i < 2; ++i) {
+      flow.uses.push_back({LinkId(links.size()), static_cast<std::uint32_t>(draw.between(1, 2))});
+      links.push_back(Bandwidth::from_raw(draw.between(1'000'000'000'000, 1'000'000'000'000'000)));
+    }
+  }
+  if (draw.one_in(3)) flow.cap = Bandwidth::from_raw(draw.between(1'000'000'000'000, 1LL << 50));
+  cost.in_switch = std::make_shared<const SwitchFlow>(flow);
+}
+
 // Costs drawn at random. `shared`: all connections on a few links; else a link for each.
 ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
                          std::vector<Bandwidth>& links) {
@@ -70,6 +86,10 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
   const bool cut_through = draw.one_in(2);
   for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
     ConnectionCost cost;
+    if (schedule.connections[c].signal) {
+      costs.connections.push_back(cost);
+      continue;
+    }
     if (shared) {
       cost.route = {LinkId(static_cast<std::size_t>(draw.between(0, 2)))};
     } else {
@@ -83,7 +103,8 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
     if (draw.one_in(3)) cost.wire_numerator = 2;
     cost.staged = draw.one_in(4);
     if (cost.staged) cost.completion = picoseconds(draw.between(0, 2'000'000));
-    if (cut_through) cost.grain = bytes(draw.between(1, 4000));
+    if (cut_through && schedule.call.algorithm != Algorithm::pat)
+      cost.grain = bytes(draw.between(1, 4000));
     costs.connections.push_back(cost);
   }
   for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
@@ -91,6 +112,9 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
                            draw.one_in(2) ? Bandwidth{}
                                           : Bandwidth::from_raw(draw.between(
                                                 1'000'000'000'000, 1'000'000'000'000'000))});
+  for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
+    if (schedule.lanes[l].in_switch.valid())
+      draw_switch_flow(shared, draw, links, costs.lanes[l]);
   return costs;
 }
 
@@ -121,7 +145,87 @@ std::vector<std::shared_ptr<const Schedule>> schedules_of(std::uint32_t ranks,
   return schedules;
 }
 
+// The algorithms that depend on nodes, switches and NICs.
+std::vector<std::shared_ptr<const Schedule>> schedules_on(
+    const railyard::test::ClusterSpec& spec, const std::vector<CollectiveCall>& calls) {
+  const Topology topology = railyard::test::cluster(spec);
+  const Group group = railyard::test::everyone(topology);
+  const std::unique_ptr<Communicator> communicator =
+      Communicator::create(topology, group,
+                           default_channels(topology, group, {.count = 2, .rails = 0}).value())
+          .value();
+  std::vector<std::shared_ptr<const Schedule>> schedules;
+  for (CollectiveCall call : calls)
+    for (const Protocol protocol : {Protocol::simple, Protocol::plain})
+      for (const std::int64_t size : {4LL, 1'000'000LL, 5'000'004LL}) {
+        call.size = bytes(size);
+        call.protocol = protocol;
+        schedules.push_back(communicator->schedule(call).value());
+      }
+  return schedules;
+}
+
+std::vector<std::shared_ptr<const Schedule>> schedules_in_switches() {
+  using C = Collective;
+  using A = Algorithm;
+  std::vector<std::shared_ptr<const Schedule>> all;
+  const auto add = [&](const railyard::test::ClusterSpec& spec,
+                       const std::vector<CollectiveCall>& calls) {
+    for (const auto& schedule : schedules_on(spec, calls)) all.push_back(schedule);
+  };
+  add({.gpus = 4}, {{.collective = C::all_reduce, .algorithm = A::nvls},
+                    {.collective = C::all_gather, .algorithm = A::nvls},
+                    {.collective = C::reduce_scatter, .algorithm = A::nvls},
+                    {.collective = C::gather, .root = 1},
+                    {.collective = C::scatter, .root = 2},
+                    {.collective = C::send_recv}});
+  add({.nodes = 3, .gpus = 2, .nics = 2},
+      {{.algorithm = A::nvls_tree},
+       {.algorithm = A::collnet_direct},
+       {.algorithm = A::collnet_chain},
+       {.algorithm = A::hierarchical},
+       {.collective = C::gather, .root = 1}});
+  for (const std::uint32_t nodes : {5U, 8U})
+    add({.nodes = nodes, .gpus = 1, .nics = 1},
+        {{.collective = C::all_gather, .algorithm = A::pat},
+         {.collective = C::reduce_scatter, .algorithm = A::pat}});
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("engines: they agree on algorithms in switches, PAT and messages to one rank") {
+  Draw draw(11);
+  for (const auto& schedule : schedules_in_switches()) {
+    std::vector<Bandwidth> links;
+    const ScheduleCosts costs = draw_costs(*schedule, false, draw, links);
+    const std::vector<Duration> starts(schedule->ranks);
+    const LongestPathResult slow =
+        longest_path(*schedule, costs.connections, costs.lanes, links, starts);
+    const Fluid fluid = run_fluid(schedule, costs, links, starts);
+    CAPTURE(to_text(schedule->call.collective));
+    CAPTURE(to_text(schedule->call.algorithm));
+    CAPTURE(to_text(schedule->call.protocol));
+    CAPTURE(schedule->call.size.raw());
+    REQUIRE(fluid.rank_end == slow.rank_end);
+    REQUIRE(fluid.messages == slow.messages);
+  }
+}
+
+TEST_CASE("engines: on shared links, switches and PAT are never faster in the fluid one") {
+  Draw draw(12);
+  for (const auto& schedule : schedules_in_switches()) {
+    std::vector<Bandwidth> links;
+    ScheduleCosts costs = draw_costs(*schedule, true, draw, links);
+    for (ConnectionCost& cost : costs.connections) cost.grain = {};
+    const std::vector<Duration> starts(schedule->ranks);
+    const LongestPathResult slow =
+        longest_path(*schedule, costs.connections, costs.lanes, links, starts);
+    const Fluid fluid = run_fluid(schedule, costs, links, starts);
+    for (std::uint32_t r = 0; r < schedule->ranks; ++r)
+      CHECK(fluid.rank_end[r] >= slow.rank_end[r]);
+  }
+}
 
 TEST_CASE("engines: fluid and longest path agree to the picosecond where nothing is shared") {
   Draw draw(42);

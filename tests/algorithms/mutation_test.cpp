@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/channels.h"
 #include "algorithms/communicator.h"
 #include "tests/algorithms/clusters.h"
 
@@ -24,22 +25,44 @@ using tests::MutationCounts;
 
 constexpr std::uint32_t kMaxRanks = 8;
 
-MutationCounts mutate(std::uint32_t ranks, std::uint32_t channels, const CollectiveCall& call) {
-  const sim::Topology topology = test::cluster({.nodes = 1, .gpus = ranks});
-  auto communicator = Communicator::create(
-      topology, test::everyone(topology), test::random_channels(ranks, channels, ranks + channels));
-  REQUIRE(communicator.ok());
-  const auto schedule = communicator.value()->schedule(call);
-  REQUIRE(schedule.ok());
+MutationCounts mutate(Communicator& communicator, const CollectiveCall& call) {
+  const auto schedule = communicator.schedule(call);
+  const std::string problem = schedule.ok() ? "" : schedule.error().text();
+  REQUIRE(problem == "");
   const sim::Expansion expansion = sim::expand(*schedule.value());
   const sim::Promise promise = sim::promise_of(*schedule.value());
-  CAPTURE(ranks);
-  CAPTURE(channels);
+  CAPTURE(communicator.shape().ranks);
+  CAPTURE(communicator.channels().size());
   REQUIRE(sim::check_dataflow(expansion, promise).ok());
   REQUIRE(tests::NumberRun(expansion, promise).keeps_promise());
   MutationCounts counts = tests::run_mutations(expansion, promise, tests::CountStricter::no);
   CHECK(counts.wrongly_accepted == std::vector<std::string>{});
   return counts;
+}
+
+MutationCounts mutate(std::uint32_t ranks, std::uint32_t channels, const CollectiveCall& call) {
+  const sim::Topology topology = test::cluster({.nodes = 1, .gpus = ranks});
+  auto communicator = Communicator::create(
+      topology, test::everyone(topology), test::random_channels(ranks, channels, ranks + channels));
+  REQUIRE(communicator.ok());
+  return mutate(*communicator.value(), call);
+}
+
+// On channels by rule, with heads. Simple; `elements` of 1 byte do not divide into anything.
+void mutate_on(const test::ClusterSpec& spec, CollectiveCall call, std::int64_t elements) {
+  const sim::Topology topology = test::cluster(spec);
+  const sim::Group group = test::everyone(topology);
+  auto channels = default_channels(topology, group, {.count = 1, .rails = 0});
+  REQUIRE(channels.ok());
+  auto communicator = Communicator::create(topology, group, channels.value());
+  REQUIRE(communicator.ok());
+  call.element_size = 1;
+  call.size = bytes(elements);
+  call.protocol = Protocol::plain;
+  const MutationCounts counts = mutate(*communicator.value(), call);
+  MESSAGE(to_text(call.collective) << " " << to_text(call.algorithm) << ": refused "
+                                   << counts.refused << ", equivalent " << counts.equivalent);
+  CHECK(counts.refused > 4 * counts.equivalent);
 }
 
 // 2 to 8 ranks, 1 and 2 channels; `plain` splits any size over all channels, Simple sends empty
@@ -100,6 +123,52 @@ TEST_CASE("mutation: AllToAll") {
       counts += mutate(ranks, 2, call);
     }
   MESSAGE("refused " << counts.refused << ", equivalent " << counts.equivalent);
+}
+
+TEST_CASE("mutation: Gather, Scatter and SendRecv") {
+  for (const auto collective : {Collective::gather, Collective::scatter, Collective::send_recv}) {
+    CollectiveCall call = call_of(collective);
+    call.root = 1;
+    for (const std::uint32_t ranks : {3U, 6U}) mutate_on({.gpus = ranks}, call, 7);
+  }
+}
+
+// Small blocks go several in a message; 5 and 6 ranks leave gaps.
+TEST_CASE("mutation: PAT") {
+  for (const auto collective : {Collective::all_gather, Collective::reduce_scatter})
+    for (const std::uint32_t ranks : {4U, 5U, 6U, 8U})
+      mutate_on({.nodes = ranks, .gpus = 1, .nics = 1}, call_of(collective, Algorithm::pat), 5);
+}
+
+TEST_CASE("mutation: PAT with several blocks in a message") {
+  CollectiveCall call = call_of(Collective::reduce_scatter, Algorithm::pat);
+  MutationCounts counts;
+  for (const auto collective : {Collective::all_gather, Collective::reduce_scatter})
+    for (const std::uint32_t ranks : {5U, 8U}) {
+      const sim::Topology topology = test::cluster({.nodes = ranks, .gpus = 1, .nics = 1});
+      auto communicator = Communicator::create(topology, test::everyone(topology),
+                                               test::random_channels(ranks, 1, ranks));
+      call.collective = collective;
+      call.size = bytes(8);
+      counts += mutate(*communicator.value(), call);
+    }
+  MESSAGE("refused " << counts.refused << ", equivalent " << counts.equivalent);
+  CHECK(counts.refused > 4 * counts.equivalent);
+}
+
+TEST_CASE("mutation: NVLS") {
+  for (const auto collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter})
+    for (const std::uint32_t ranks : {2U, 3U, 4U})
+      mutate_on({.gpus = ranks}, call_of(collective, Algorithm::nvls), 11);
+}
+
+TEST_CASE("mutation: algorithms across nodes") {
+  for (const auto algorithm : {Algorithm::nvls_tree, Algorithm::collnet_direct,
+                               Algorithm::collnet_chain, Algorithm::hierarchical})
+    for (const std::uint32_t nodes : {2U, 3U})
+      mutate_on({.nodes = nodes, .gpus = 2, .nics = 2},
+                call_of(Collective::all_reduce, algorithm), 70);
 }
 
 }  // namespace

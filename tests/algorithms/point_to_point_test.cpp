@@ -144,7 +144,7 @@ Schedule all_to_all(const P2pLayout& layout, sim::Bytes each,
   call.collective = sim::Collective::all_to_all;
   call.size = each * std::int64_t{layout.shape.ranks};
   call.protocol = protocol;
-  auto result = all_to_all_schedule(call, layout);
+  auto result = point_to_point_schedule(call, layout);
   REQUIRE(result.ok());
   return result.value();
 }
@@ -227,10 +227,55 @@ TEST_CASE("point to point: nothing for 0 bytes, too many lanes is an error") {
   sim::CollectiveCall call;
   call.collective = sim::Collective::all_to_all;
   call.size = bytes(400'000);
-  const auto result = all_to_all_schedule(call, layout);
+  const auto result = point_to_point_schedule(call, layout);
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().text() ==
         "AllToAll of 100000 ranks would have 20000000000 lanes, which is too many");
+}
+
+Schedule schedule_of(const P2pLayout& layout, sim::Collective collective, std::uint32_t root) {
+  sim::CollectiveCall call;
+  call.collective = collective;
+  call.size = 1_MiB;
+  call.root = root;
+  auto result = point_to_point_schedule(call, layout);
+  REQUIRE(result.ok());
+  return std::move(result).value();
+}
+
+std::size_t lanes_of(const Schedule& schedule, std::uint32_t rank, sim::LaneRole role) {
+  std::size_t count = 0;
+  for (const sim::Lane& lane : schedule.lanes) count += lane.rank == rank && lane.role == role;
+  return count;
+}
+
+// 1 MiB of 512 KiB steps: at least 64 KiB a part, 4 channels for each of 8 peers of 32 channels.
+TEST_CASE("point to point: who sends in Gather, Scatter and SendRecv") {
+  const P2pLayout layout = layout_of({}, 24);
+  using sim::Collective;
+  using sim::LaneRole;
+  const Schedule gather = schedule_of(layout, Collective::gather, 3);
+  const Schedule scatter = schedule_of(layout, Collective::scatter, 3);
+  const Schedule shift = schedule_of(layout, Collective::send_recv, 0);
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    const std::size_t root = rank == 3 ? 4 : 0;
+    const std::size_t other = 4 - root;
+    CHECK(lanes_of(gather, rank, LaneRole::p2p_recv) == 7 * root);
+    CHECK(lanes_of(gather, rank, LaneRole::p2p_send) == other);
+    CHECK(lanes_of(gather, rank, LaneRole::local) == root);
+    CHECK(lanes_of(scatter, rank, LaneRole::p2p_send) == 7 * root);
+    CHECK(lanes_of(scatter, rank, LaneRole::p2p_recv) == other);
+    CHECK(lanes_of(scatter, rank, LaneRole::local) == root);
+    CHECK(lanes_of(shift, rank, LaneRole::p2p_send) == 4);
+    CHECK(lanes_of(shift, rank, LaneRole::p2p_recv) == 4);
+  }
+  CHECK(gather.connections.size() == 7 * 4);
+  CHECK(shift.connections.size() == 8 * 4);
+  // Alone on its channel, one direction has the whole CTA; both halve it, sending has more.
+  for (const sim::Lane& lane : gather.lanes)
+    if (lane.rank != 3) CHECK(int{lane.copy_percent} == 100);
+  for (const sim::Lane& lane : shift.lanes)
+    CHECK(int{lane.copy_percent} == (lane.role == LaneRole::p2p_send ? 50 : 45));
 }
 
 }  // namespace
