@@ -79,11 +79,10 @@ Result<void> Communicator::check(const CollectiveCall& call) const {
                      std::to_string(shape_.ranks) + " ranks; expected 0 to " +
                      std::to_string(shape_.ranks - 1));
   RAILYARD_TRY(check_algorithm(call, shape_, channels_));
-  const bool needs_other = call.collective == Collective::all_to_all ||
-                           call.collective == Collective::send_recv;
+  const bool needs_other =
+      call.collective == Collective::all_to_all || call.collective == Collective::send_recv;
   if (needs_other && call.in_place)
-    return bad_input(name(call) +
-                     " in place is not available: its output must be another buffer");
+    return bad_input(name(call) + " in place is not available: its output must be another buffer");
   if (is_point_to_point(call.collective) && call.protocol == Protocol::ll128)
     return bad_input(name(call) +
                          " is made of sends and receives, which have no LL128; expected LL, Simple "

@@ -238,8 +238,7 @@ Bytes p2p_message(const sim::CollectiveCall& call, std::uint32_t ranks) {
   return call.collective == Collective::all_to_all ? call.size / std::int64_t{ranks} : call.size;
 }
 
-Result<Schedule> point_to_point_schedule(const sim::CollectiveCall& call,
-                                         const P2pLayout& layout) {
+Result<Schedule> point_to_point_schedule(const sim::CollectiveCall& call, const P2pLayout& layout) {
   const std::int64_t ranks = layout.shape.ranks;
   if (call.size.raw() == 0) return ScheduleBuilder(call, layout.shape.ranks).finish(kFifoSteps);
   const P2pParts parts =

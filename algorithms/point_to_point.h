@@ -2,8 +2,9 @@
 // Source: NCCL 2.30, ncclP2pSchedule, addP2pToPlan, scheduleP2pTasksToPlan, sendrecv.h.
 //
 // Rounds. Every rank goes through the peers in rounds; in each it sends to one and receives from
-// another, if the call has messages for them, and round 0 is a copy to itself. Ranks form groups of g: all ranks on one node, else 8
-// (reduced so that it divides each node's ranks). The group distance D runs through 0, 1, 3, 6, 10
+// another, if the call has messages for them, and round 0 is a copy to itself. Ranks form groups of
+// g: all ranks on one node, else 8 (reduced so that it divides each node's ranks). The group
+// distance D runs through 0, 1, 3, 6, 10
 // ... mod the next power of two (x <- x + i), without those that are not below the number of
 // groups; for each D the local distance d = 0..g-1: send to (group + D, local + d), receive from
 // (group - D, local - d).

@@ -248,7 +248,8 @@ void Executor::begin_legs(std::uint32_t lane) {
     network_->start(connections_[c].flow, bytes(wire(c, connections_[c].growth)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
-    const std::int64_t time = copy_time(state.slice_bytes, costs_->lanes[lane].local_rate);
+    const std::int64_t size = state.op->primitive == Primitive::nop ? 0 : state.slice_bytes;
+    const std::int64_t time = copy_time(size, costs_->lanes[lane].local_rate);
     if (time > 0) return at(now() + time, local_leg_code, lane);
   }
   leg_done(lane);

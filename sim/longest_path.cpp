@@ -138,7 +138,8 @@ class PathBuilder {
     const NodeId end = add({});
     if (op.send.empty()) {
       const Leg local{nullptr, lane_cost.local_rate, PathPart::copy};
-      relax(end, {add_leg(begin, local, {lane, index, op.size}), {}, PathPart::copy});
+      const Bytes size = op.primitive == Primitive::nop ? Bytes{} : op.size;
+      relax(end, {add_leg(begin, local, {lane, index, size}), {}, PathPart::copy});
     }
     for (const MessageRef& ref : op.send) {
       const ConnectionCost& cost = costs_[ref.connection.index()];

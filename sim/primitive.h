@@ -21,7 +21,8 @@ enum class Primitive : std::uint8_t {
   recv_reduce_copy,       // sum of peers and source -> target
   recv_reduce_send,       // sum of peers and source -> peers
   recv_reduce_copy_send,  // sum of peers and source -> target and peers
-  reduce                  // source is added into target (no peer)
+  reduce,                 // source is added into target (no peer)
+  nop                     // nothing; waits and signals only
 };
 template <>
 struct EnumTable<Primitive> {
@@ -35,21 +36,22 @@ struct EnumTable<Primitive> {
       EnumEntry{Primitive::recv_reduce_copy, "recvReduceCopy"},
       EnumEntry{Primitive::recv_reduce_send, "recvReduceSend"},
       EnumEntry{Primitive::recv_reduce_copy_send, "recvReduceCopySend"},
-      EnumEntry{Primitive::reduce, "reduce"}};
+      EnumEntry{Primitive::reduce, "reduce"},
+      EnumEntry{Primitive::nop, "nop"}};
 };
 constexpr bool receives(Primitive p) {
   return p != Primitive::send && p != Primitive::copy && p != Primitive::copy_send &&
-         p != Primitive::reduce;
+         p != Primitive::reduce && p != Primitive::nop;
 }
 constexpr bool sends(Primitive p) {
   return p != Primitive::recv && p != Primitive::copy && p != Primitive::recv_reduce_copy &&
-         p != Primitive::reduce;
+         p != Primitive::reduce && p != Primitive::nop;
 }
 constexpr bool reads_source(Primitive p) {
-  return p != Primitive::recv && p != Primitive::recv_copy_send;
+  return p != Primitive::recv && p != Primitive::recv_copy_send && p != Primitive::nop;
 }
 constexpr bool writes_target(Primitive p) {
-  return p != Primitive::send && p != Primitive::recv_reduce_send;
+  return p != Primitive::send && p != Primitive::recv_reduce_send && p != Primitive::nop;
 }
 
 enum class Buffer : std::uint8_t { input, output, scratch, none };

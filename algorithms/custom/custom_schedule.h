@@ -36,7 +36,6 @@ struct CustomStepId {
 };
 
 struct CustomStep {
-  bool nothing = false;  // only waits
   sim::Primitive primitive = sim::Primitive::send;
   CustomPlace source;  // as far as the primitive has one
   CustomPlace target;
@@ -72,8 +71,8 @@ struct CustomSchedule {
 };
 
 // What is wrong with a schedule before any size is known: ranks, ids, peers without a counterpart,
-// chunks outside their buffers, writes to the input out of place, waits for steps that are not there.
-// Errors name file and line.
+// chunks outside their buffers, writes to the input out of place, waits for steps that are not
+// there. Errors name file and line.
 sim::Result<void> check_structure(const CustomSchedule& custom);
 
 struct CustomSize {

@@ -2,13 +2,10 @@
 // spaces. First the header, each key once, then blocks and their steps:
 //
 //   schedule NAME                  first line
-//   collective AllReduce           or any, as --help of run names them; `any`: the checker finds out
-//   ranks 2
-//   chunks 2                       into which the buffer is cut
-//   protocol Simple                LL, LL128, Simple or plain; optional, Simple
-//   in-place yes                   optional, no
-//   root 0                         optional, 0
-//   scratch 0                      chunks of every rank's scratch; optional, 0
+//   collective AllReduce           or any, as --help of run names them; `any`: the checker finds
+//   out ranks 2 chunks 2                       into which the buffer is cut protocol Simple LL,
+//   LL128, Simple or plain; optional, Simple in-place yes                   optional, no root 0
+//   optional, 0 scratch 0                      chunks of every rank's scratch; optional, 0
 //
 //   block 0.0 send 1 recv 1        rank 0, block 0 of it; peers; `channel 1` where two ranks have
 //     send i1                      several blocks for each other

@@ -217,8 +217,7 @@ TEST_CASE("dataflow: AllToAll") {
 TEST_CASE("dataflow: Gather, Scatter and SendRecv") {
   for (std::uint32_t ranks = 2; ranks <= 20; ++ranks) {
     const auto one = communicator(ranks, ranks % 8 + 1, 0);
-    for (const auto collective :
-         {Collective::gather, Collective::scatter, Collective::send_recv})
+    for (const auto collective : {Collective::gather, Collective::scatter, Collective::send_recv})
       for (std::uint32_t root = 0; root < ranks; root += ranks <= 9 ? 1 : 7)
         for (const std::int64_t elements : {0, 1, 1'000, 3'000'001}) {
           if (elements > 1'000 && root > 1) continue;

@@ -113,8 +113,7 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
                                           : Bandwidth::from_raw(draw.between(
                                                 1'000'000'000'000, 1'000'000'000'000'000))});
   for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
-    if (schedule.lanes[l].in_switch.valid())
-      draw_switch_flow(shared, draw, links, costs.lanes[l]);
+    if (schedule.lanes[l].in_switch.valid()) draw_switch_flow(shared, draw, links, costs.lanes[l]);
   return costs;
 }
 
@@ -179,12 +178,11 @@ std::vector<std::shared_ptr<const Schedule>> schedules_in_switches() {
                     {.collective = C::gather, .root = 1},
                     {.collective = C::scatter, .root = 2},
                     {.collective = C::send_recv}});
-  add({.nodes = 3, .gpus = 2, .nics = 2},
-      {{.algorithm = A::nvls_tree},
-       {.algorithm = A::collnet_direct},
-       {.algorithm = A::collnet_chain},
-       {.algorithm = A::hierarchical},
-       {.collective = C::gather, .root = 1}});
+  add({.nodes = 3, .gpus = 2, .nics = 2}, {{.algorithm = A::nvls_tree},
+                                           {.algorithm = A::collnet_direct},
+                                           {.algorithm = A::collnet_chain},
+                                           {.algorithm = A::hierarchical},
+                                           {.collective = C::gather, .root = 1}});
   for (const std::uint32_t nodes : {5U, 8U})
     add({.nodes = nodes, .gpus = 1, .nics = 1},
         {{.collective = C::all_gather, .algorithm = A::pat},

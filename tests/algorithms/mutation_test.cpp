@@ -167,8 +167,8 @@ TEST_CASE("mutation: algorithms across nodes") {
   for (const auto algorithm : {Algorithm::nvls_tree, Algorithm::collnet_direct,
                                Algorithm::collnet_chain, Algorithm::hierarchical})
     for (const std::uint32_t nodes : {2U, 3U})
-      mutate_on({.nodes = nodes, .gpus = 2, .nics = 2},
-                call_of(Collective::all_reduce, algorithm), 70);
+      mutate_on({.nodes = nodes, .gpus = 2, .nics = 2}, call_of(Collective::all_reduce, algorithm),
+                70);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "tools/cli/help_topics.h"
 #include "tools/cli/nccl_command.h"
 #include "tools/cli/run_command.h"
+#include "tools/cli/schedule_command.h"
 #include "tools/cli/topo_command.h"
 #include "tools/cli/topo_import.h"
 
@@ -33,6 +34,7 @@ struct Arguments {
   ImportArguments import;
   std::vector<std::string> check;
   NcclPlanArguments nccl_plan;
+  ScheduleArguments schedule;
   std::string help_on;
 };
 
@@ -214,6 +216,14 @@ void add_nccl(CLI::App& app, NcclPlanArguments& out) {
   plan.footer("Example: railyard nccl plan --topo dgx.xml --nodes 4");
 }
 
+void add_schedule(CLI::App& app, ScheduleArguments& out) {
+  CLI::App& schedule = *app.add_subcommand("schedule", "Prove schedules that users wrote");
+  schedule.require_subcommand(1);
+  CLI::App& check = *schedule.add_subcommand("check", "Prove a schedule, or say what is wrong");
+  check.add_option("FILE", out.file, "A schedule: our text form or MSCCL's XML")->required();
+  check.footer("Example: railyard schedule check my-allreduce.xml");
+}
+
 void add_help(CLI::App& app, Arguments& out) {
   CLI::App& help = *app.add_subcommand("help", "Help on a command or a topic");
   help.add_option("TOPIC", out.help_on, "A command, or one of the topics below");
@@ -262,6 +272,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_topology(topo, arguments.topology);
   add_import(topo, arguments.import, arguments.check);
   add_nccl(app, arguments.nccl_plan);
+  add_schedule(app, arguments.schedule);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -300,6 +311,7 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     return topology_command(arguments.topology);
   }
   if (app.got_subcommand("nccl")) return nccl_plan_command(arguments.nccl_plan);
+  if (app.got_subcommand("schedule")) return schedule_command(arguments.schedule);
   return help_command(app, arguments.help_on);
 }
 
