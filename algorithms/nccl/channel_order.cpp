@@ -1,7 +1,5 @@
 // ChannelSearch: in which order GPUs are tried, and what a channel takes from the links.
 #include <algorithm>
-#include <array>
-#include <tuple>
 
 #include "algorithms/nccl/channel_search.h"
 
@@ -12,25 +10,11 @@ using sim::PathType;
 
 namespace {
 
-// Compared as whole numbers, as NCCL does.
-struct Score {
-  std::int32_t gpu = 0;
-  std::int32_t distance = 0;  // in index order, from the current GPU
-  std::int32_t hops = 0;
-  std::int32_t bandwidth = 0;
-  std::int32_t net_hops = 0;
-  std::int32_t pci_bandwidth = 0;
-  std::int32_t net_bandwidth = 0;
-
-  [[nodiscard]] auto key() const {
-    return std::tuple(-net_bandwidth, -pci_bandwidth, net_hops, -bandwidth, hops, distance);
-  }
-};
-
-bool all_alike(const std::vector<Score>& scores) {
-  return std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
-    return score.bandwidth == scores.front().bandwidth && score.hops == scores.front().hops;
-  });
+// NCCL compares whole numbers, 16 bits of which are plenty: GB/s and hops. More bandwidth first.
+std::uint64_t descending(float value) {
+  constexpr std::uint64_t kMost = 0xffff;
+  const auto whole = static_cast<std::uint64_t>(static_cast<std::int64_t>(value) + 1);
+  return kMost - std::min(whole, kMost);
 }
 
 bool is_tree(GraphPattern pattern) {
@@ -57,28 +41,29 @@ void ChannelSearch::add_next_gpus(std::int32_t gpu, std::int32_t sort_net) {
   }
   const std::int32_t net =
       sort_net != 0 ? entered_[static_cast<std::size_t>(wanted_->channels)] : -1;
-  std::vector<Score> scores;
+  scores_.clear();
   for (std::int32_t i = 1; i < gpus_; ++i) {
-    Score score;
-    score.gpu = (gpu + i) % gpus_;
-    score.distance = i;
-    if (!is_free(gpu, score.gpu)) continue;
-    const Path& path = node_.gpu_path(gpu, score.gpu);
-    score.hops = path.hops();
-    score.bandwidth = static_cast<std::int32_t>(path.bandwidth);
+    const std::int32_t g = (gpu + i) % gpus_;
+    if (!is_free(gpu, g)) continue;
+    const Path& path = node_.gpu_path(gpu, g);
+    Score score{g, 0, 0};
+    score.inside = descending(path.bandwidth) << 32 |
+                   static_cast<std::uint64_t>(path.hops()) << 16 | static_cast<std::uint64_t>(i);
     if (net >= 0) {
-      const Path& from_net = node_.path({VertexKind::net, net}, {VertexKind::gpu, score.gpu});
-      score.net_hops = from_net.hops();
-      score.net_bandwidth = static_cast<std::int32_t>(from_net.bandwidth);
-      score.pci_bandwidth = gpu_pci_bandwidth(score.gpu);
+      const Path& from_net = node_.path({VertexKind::net, net}, {VertexKind::gpu, g});
+      score.net = descending(from_net.bandwidth) << 32 | descending(gpu_pci_bandwidth(g)) << 16 |
+                  static_cast<std::uint64_t>(from_net.hops());
     }
-    scores.push_back(score);
+    scores_.push_back(score);
   }
-  std::sort(scores.begin(), scores.end(),
-            [](const Score& a, const Score& b) { return a.key() < b.key(); });
-  if (sort_net == -1 && all_alike(scores)) std::reverse(scores.begin(), scores.end());
-
-  for (const Score& score : scores) candidates_.push_back(score.gpu);
+  std::sort(scores_.begin(), scores_.end(), [](const Score& a, const Score& b) {
+    return a.net != b.net ? a.net < b.net : a.inside < b.inside;
+  });
+  const bool alike = std::all_of(scores_.begin(), scores_.end(), [&](const Score& score) {
+    return score.inside >> 16 == scores_.front().inside >> 16;
+  });
+  if (sort_net == -1 && alike) std::reverse(scores_.begin(), scores_.end());
+  for (const Score& score : scores_) candidates_.push_back(score.gpu);
 }
 
 bool ChannelSearch::is_free(std::int32_t from, std::int32_t gpu) const {
@@ -104,11 +89,10 @@ void ChannelSearch::add_neighbours(std::int32_t gpu) {
 }
 
 // What other channels have taken counts.
-std::int32_t ChannelSearch::gpu_pci_bandwidth(std::int32_t gpu) const {
+float ChannelSearch::gpu_pci_bandwidth(std::int32_t gpu) const {
   const auto [there, back] = pci_links_[static_cast<std::size_t>(gpu)];
   if (there < 0 || back < 0) return -1;
-  return static_cast<std::int32_t>(
-      std::min(left_[static_cast<std::size_t>(there)], left_[static_cast<std::size_t>(back)]));
+  return std::min(left_[static_cast<std::size_t>(there)], left_[static_cast<std::size_t>(back)]);
 }
 
 bool ChannelSearch::reserve(PathEnd from, PathEnd to, float times) {

@@ -40,6 +40,13 @@ class ChannelSearch {
     PathEnd end;
   };
 
+  // What a GPU is worth as the next one, small is good: `net` counts before `inside`.
+  struct Score {
+    std::int32_t gpu = 0;
+    std::uint64_t net = 0;     // bandwidth from the NIC, of its PCI link, hops
+    std::uint64_t inside = 0;  // bandwidth, hops, distance in index order
+  };
+
   void next_channel(std::int32_t& budget);
   void start_inside(const Walk& walk, std::int32_t& budget);
   void start_from_nets(const Walk& walk, std::int32_t& budget);
@@ -61,7 +68,7 @@ class ChannelSearch {
   void add_neighbours(std::int32_t gpu);
   [[nodiscard]] bool is_free(std::int32_t from, std::int32_t gpu) const;
   [[nodiscard]] std::int32_t replayed(std::int32_t step) const;
-  [[nodiscard]] std::int32_t gpu_pci_bandwidth(std::int32_t gpu) const;
+  [[nodiscard]] float gpu_pci_bandwidth(std::int32_t gpu) const;
 
   // Reserves (times > 0) or gives back the wanted bandwidth along a path; false: it does not fit.
   bool reserve(PathEnd from, PathEnd to, float times);
@@ -83,6 +90,7 @@ class ChannelSearch {
   std::vector<std::uint64_t> used_;                               // per GPU, a bit per channel
   std::vector<std::pair<std::int32_t, std::int32_t>> pci_links_;  // up and down, per GPU
   std::vector<float> left_;                                       // bandwidth per link
+  std::vector<Score> scores_;
   std::vector<std::int32_t> candidates_;              // a stack, one stretch per GPU on the way
   std::array<std::int32_t, kMaxChannels> entered_{};  // the net each channel came in by
   std::vector<std::vector<std::int32_t>> sharing_;    // nets of one port, per net
