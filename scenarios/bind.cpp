@@ -1,15 +1,23 @@
 #include "scenarios/bind.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "algorithms/channels.h"
-#include "models/nn/catalogue.h"
+#include "scenarios/where.h"
 #include "topologies/cluster.h"
 #include "topologies/placement.h"
 
 namespace railyard::scenarios {
 namespace {
+
+// Measured on clusters of a thousand to a hundred thousand GPUs.
+constexpr double kBytesPerDevice = 64;
+constexpr double kBytesPerLink = 32;
+constexpr double kBytesPerRank = 300;
+constexpr double kBytesPerRankAndChannel = 30;
 
 std::uint32_t largest_channel_count(const Scenario& scenario) {
   std::uint32_t channels = 0;
@@ -21,33 +29,82 @@ Result<void> add_communication(const Scenario& scenario, const std::string& name
                                Bound& bound) {
   algorithms::ChannelOptions options;
   options.count = largest_channel_count(scenario);
-  RAILYARD_ASSIGN(sim::Channels channels,
-                  algorithms::default_channels(bound.topology, group, options));
-  RAILYARD_ASSIGN(auto communicator,
-                  algorithms::Communicator::create(bound.topology, group, std::move(channels)));
+  auto channels = algorithms::default_channels(bound.topology, group, options);
+  if (!channels.ok()) return at_path(scenario, "cluster", channels.error());
+  RAILYARD_ASSIGN(auto communicator, algorithms::Communicator::create(bound.topology, group,
+                                                                      std::move(channels).value()));
   bound.communications.push_back({name, std::move(group), std::move(communicator)});
   return {};
 }
 
 Result<void> add_named_group(const Scenario& scenario, const NamedGroup& group, Bound& bound) {
+  const std::string path = "ranks.groups." + group.name;
   if (group.division) {
-    RAILYARD_ASSIGN(const std::vector<sim::Group> parts,
-                    topologies::sub_groups(bound.world, *group.division));
-    for (const sim::Group& part : parts)
+    const auto parts = topologies::sub_groups(bound.world, *group.division);
+    if (!parts.ok()) return at_path(scenario, path, parts.error());
+    for (const sim::Group& part : parts.value())
       RAILYARD_TRY(add_communication(scenario, group.name, part, bound));
     return {};
   }
-  RAILYARD_ASSIGN(sim::Group ranks, topologies::pick_ranks(bound.world, group.ranks));
-  return add_communication(scenario, group.name, std::move(ranks), bound);
+  const auto outside =
+      std::ranges::find_if(group.ranks, [&](std::uint32_t r) { return r >= bound.world.size(); });
+  const auto index = outside - group.ranks.begin();
+  auto ranks = topologies::pick_ranks(bound.world, group.ranks);
+  if (!ranks.ok()) return at_path(scenario, fmt::format("{}[{}]", path, index), ranks.error());
+  return add_communication(scenario, group.name, std::move(ranks).value(), bound);
+}
+
+// The word after `prefix` in a message that names a key in full ("fabric.rails is 3, but ...").
+std::string named_key(const std::string& message, std::string_view prefix) {
+  const std::size_t start = message.find(prefix);
+  if (start == std::string::npos) return {};
+  const std::size_t word = start + prefix.size();
+  const std::size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", word);
+  return message.substr(word, end - word);
+}
+
+// Errors of building a cluster, at the key that they are about.
+Error at_cluster(const Scenario& scenario, const Error& error) {
+  for (std::size_t i = 0, disabled = 0; i < scenario.cluster.changes.size(); ++i) {
+    const topologies::LinkChange& change = scenario.cluster.changes[i];
+    disabled += change.disable ? 1 : 0;
+    if (!error.message.starts_with("link change '" + change.pattern + "'")) continue;
+    return at_path(scenario,
+                   change.disable ? fmt::format("cluster.disable[{}]", disabled - 1)
+                                  : fmt::format("cluster.slow[{}].link", i - disabled),
+                   error);
+  }
+  return at_path(scenario, "cluster.fabric." + named_key(error.message, "fabric."), error);
+}
+
+Error at_ranks(const Scenario& scenario, const Error& error) {
+  const std::string key = named_key(error.message, "placement.");
+  return at_path(scenario, "ranks." + (key.empty() ? "count" : key), error);
+}
+
+Result<void> check_roots(const Scenario& scenario, Bound& bound) {
+  for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
+    const CollectiveRun& run = scenario.collectives[i];
+    const std::size_t ranks = communications_of(bound, run.group).front()->group.size();
+    if (run.root < ranks) continue;
+    return where(scenario, fmt::format("collectives[{}].root", i))
+        .error(fmt::format("root {} of a group of {} ranks; expected 0 to {}", run.root, ranks,
+                           ranks - 1));
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
   auto bound = std::make_unique<Bound>();
-  RAILYARD_ASSIGN(bound->topology, topologies::build(scenario.cluster));
+  auto topology = topologies::build(scenario.cluster);
+  if (!topology.ok()) return at_cluster(scenario, topology.error());
+  bound->topology = std::move(topology).value();
   bound->parameters = scenario.parameters;
-  RAILYARD_ASSIGN(bound->world, topologies::place_world(bound->topology, scenario.ranks));
+  auto world = topologies::place_world(bound->topology, scenario.ranks);
+  if (!world.ok()) return at_ranks(scenario, world.error());
+  bound->world = std::move(world).value();
   bound->costs = std::make_unique<models::CommCosts>(bound->topology, bound->parameters);
   std::set<std::string> wanted;
   if (scenario.ddp) wanted.emplace(kWorld);
@@ -61,7 +118,24 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
     if (found == scenario.groups.end()) return sim::bad_input("unknown group '" + name + "'");
     RAILYARD_TRY(add_named_group(scenario, *found, *bound));
   }
+  RAILYARD_TRY(check_roots(scenario, *bound));
   return bound;
+}
+
+Result<double> bind_memory_bytes(const Scenario& scenario) {
+  const auto size = topologies::cluster_size(scenario.cluster);
+  if (!size.ok()) return at_cluster(scenario, size.error());
+  std::set<std::string> groups;
+  if (scenario.ddp) groups.emplace(kWorld);
+  for (const CollectiveRun& run : scenario.collectives) groups.insert(run.group);
+  const auto gpus = static_cast<double>(size.value().gpus);
+  const double ranks =
+      scenario.ranks.ranks == 0 ? gpus : std::min(gpus, static_cast<double>(scenario.ranks.ranks));
+  const double channels = std::max(1U, largest_channel_count(scenario));
+  const double per_group = kBytesPerRank + channels * kBytesPerRankAndChannel;
+  return static_cast<double>(size.value().devices) * kBytesPerDevice +
+         static_cast<double>(size.value().links) * kBytesPerLink +
+         ranks * static_cast<double>(groups.size()) * per_group;
 }
 
 std::vector<Communication*> communications_of(Bound& bound, const std::string& group) {
@@ -71,31 +145,28 @@ std::vector<Communication*> communications_of(Bound& bound, const std::string& g
   return found;
 }
 
-sim::CollectiveCall choose(const Scenario& scenario, sim::Collective collective, sim::Bytes size,
-                           std::int64_t element_size) {
+std::size_t choice_index(const Scenario& scenario, sim::Bytes size) {
   RAILYARD_CHECK(!scenario.nccl.empty(), "a scenario with collectives has nccl choices");
   const auto found =
       std::ranges::find_if(scenario.nccl, [&](const NcclChoice& c) { return size <= c.up_to; });
-  const NcclChoice& choice = found == scenario.nccl.end() ? scenario.nccl.back() : *found;
+  const auto index = static_cast<std::size_t>(found - scenario.nccl.begin());
+  return std::min(index, scenario.nccl.size() - 1);
+}
+
+sim::CollectiveCall choose(const Scenario& scenario, sim::Collective collective, sim::Bytes size,
+                           std::int64_t element_size) {
+  const NcclChoice& choice = scenario.nccl[choice_index(scenario, size)];
   sim::CollectiveCall call;
   call.collective = collective;
   call.size = size;
   call.element_size = element_size;
   call.protocol = choice.protocol;
+  const bool no_ll128 = collective == sim::Collective::all_to_all && scenario.nccl.size() > 1;
+  if (no_ll128 && call.protocol == sim::Protocol::ll128) call.protocol = sim::Protocol::simple;
   call.algorithm =
       collective == sim::Collective::all_reduce ? choice.algorithm : sim::Algorithm::ring;
   call.max_channels = choice.channels;
   return call;
-}
-
-Result<models::NeuralNetwork> network_of(const Scenario& scenario) {
-  const DdpSpec& ddp = *scenario.ddp;
-  if (ddp.network) return models::validate(*ddp.network);
-  models::ModelOptions options;
-  options.sequence_length = ddp.sequence_length;
-  options.image_size = ddp.image_size;
-  options.parameter_dtype = parameter_dtype(ddp.precision);
-  return models::build_model(ddp.model, options);
 }
 
 }  // namespace railyard::scenarios

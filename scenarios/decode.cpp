@@ -115,11 +115,15 @@ Result<void> decode(const Place& place, sim::Bandwidth& out) {
   RAILYARD_TRY(decode_quantity(place, sim::parse_bandwidth, out));
   // Slower, and shares of a link among many flows round to nothing; 0 means "no limit" in profiles.
   if (out.raw() != 0 && out < sim::bytes_per_second(1'000)) return place.error("is below 1kB/s");
+  if (out > sim::bytes_per_second(100'000'000'000'000)) return place.error("is above 100TB/s");
   return {};
 }
 
 Result<void> decode(const Place& place, sim::Duration& out) {
-  return decode_quantity(place, sim::parse_duration, out);
+  RAILYARD_TRY(decode_quantity(place, sim::parse_duration, out));
+  constexpr sim::Duration kDay = sim::microseconds(86'400'000'000);
+  if (out > kDay) return place.error("is longer than 24h");
+  return {};
 }
 
 Result<void> decode(const Place& place, sim::FlopsRate& out) {

@@ -3,10 +3,13 @@
 // of two.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
-#include "models/ddp/step.h"
 #include "scenarios/bind.h"
+#include "scenarios/ddp_job.h"
+#include "scenarios/planned_call.h"
 #include "scenarios/run.h"
+#include "scenarios/where.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -15,7 +18,8 @@ constexpr double kEventsPerMessage = 3;  // flow end, wake-up, and at times an o
 constexpr double kEventsPerLaunch = 3;   // host, kernel start, kernel end
 constexpr double kBytesPerLane = 200;
 constexpr double kBytesPerConnection = 700;  // state, FIFO rings, flow, route
-constexpr double kBytesPerDevice = 400;
+constexpr double kBytesPerCallRecord = 160;  // per rank: times, marks, events of its streams
+constexpr double kBytesPerLaunch = 60;
 constexpr double kBytesPerMessage = 96;  // FIFOs without credits hold every slice
 
 Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication,
@@ -32,57 +36,64 @@ Result<void> add_call(const sim::CollectiveCall& call, double times, Communicati
 }
 
 Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& estimate) {
-  for (const CollectiveRun& run : scenario.collectives)
-    for (const sim::Bytes size : run.sizes)
-      for (Communication* communication : communications_of(bound, run.group)) {
-        const auto n = static_cast<std::int64_t>(communication->group.size());
-        const std::int64_t element = models::element_size(run.dtype);
-        const bool per_rank = sim::nccl_tests_size(run.collective, sim::bytes(1), 2).raw() == 2;
-        const sim::Bytes each =
-            sim::bytes(size.raw() / (per_rank ? n : 1) / (element * n) * (element * n));
-        sim::CollectiveCall call = choose(scenario, run.collective, each, element);
-        call.root = run.root;
-        RAILYARD_TRY(add_call(call, 1, *communication, estimate));
+  for (std::size_t r = 0; r < scenario.collectives.size(); ++r)
+    for (const sim::Bytes size : scenario.collectives[r].sizes)
+      for (Communication* communication : communications_of(bound, scenario.collectives[r].group)) {
+        const PlannedCall planned = planned_call(scenario, r, size, communication->group.size());
+        const auto added = add_call(planned.call, 1, *communication, estimate);
+        if (!added.ok()) return at_planned(scenario, planned, added.error());
       }
   return {};
 }
 
-Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate) {
-  const DdpSpec& spec = *scenario.ddp;
-  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(scenario));
-  RAILYARD_ASSIGN(const models::BucketPlan plan, models::plan_buckets(network, spec.buckets));
-  Communication& world = *communications_of(bound, std::string(kWorld)).front();
-  models::DdpOptions options;
-  options.buckets = spec.buckets;
-  options.broadcast_buffers = spec.broadcast_buffers;
-  std::map<std::pair<std::int64_t, std::int64_t>, double>
-      sizes;                             // (bytes, element size) -> how often
-  constexpr std::int64_t kDistinct = 3;  // iterations after the third are like it
-  for (std::int64_t iteration = 1; iteration <= std::min(spec.iterations, kDistinct); ++iteration)
-    for (const models::DdpCall& call : models::ddp_calls(network, plan, options, iteration).buckets)
-      sizes[{call.size.raw(), call.element_size}] +=
-          iteration == kDistinct ? static_cast<double>(spec.iterations - kDistinct + 1) : 1;
-  for (const auto& [call, times] : sizes) {
-    const bool once = scenario.engine.replay && scenario.traffic.empty();
-    RAILYARD_TRY(
-        add_call(choose(scenario, sim::Collective::all_reduce, sim::bytes(call.first), call.second),
-                 once ? 1 : times, world, estimate));
+// The calls of all iterations, and how often each is made.
+Result<void> add_ddp_calls(const Scenario& scenario, const models::NeuralNetwork& network,
+                           Communication& world, Estimate& estimate) {
+  const models::DdpOptions options = ddp_options(*scenario.ddp);
+  const auto plan = models::plan_buckets(network, options.buckets);
+  if (!plan.ok()) return at_path(scenario, "ddp", plan.error());
+  struct Less {
+    bool operator()(const models::DdpCall& a, const models::DdpCall& b) const {
+      return std::tuple(a.collective, a.size, a.element_size) <
+             std::tuple(b.collective, b.size, b.element_size);
+    }
+  };
+  std::map<models::DdpCall, double, Less> times_of;
+  for (std::int64_t i = 1; i <= std::min(options.iterations, models::kDistinctIterations); ++i) {
+    const bool last = i == models::kDistinctIterations;
+    const double times = last ? static_cast<double>(options.iterations - i + 1) : 1;
+    const models::DdpCalls calls = models::ddp_calls(network, plan.value(), options, i);
+    for (const auto* list : {&calls.rebuild, &calls.buffers, &calls.buckets, &calls.unused})
+      for (const models::DdpCall& call : *list) times_of[call] += times;
   }
+  for (const auto& [call, times] : times_of) {
+    const bool once = scenario.engine.replay && scenario.traffic.empty() &&
+                      call.collective == sim::Collective::all_reduce;
+    const sim::CollectiveCall chosen = choose_ddp(scenario, call);
+    const auto added = add_call(chosen, once ? 1 : times, world, estimate);
+    if (!added.ok()) return at_call(scenario, "ddp", chosen.size, added.error());
+    estimate.memory_bytes += times * static_cast<double>(world.group.size()) * kBytesPerCallRecord;
+  }
+  return {};
+}
+
+Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate) {
+  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(scenario));
+  Communication& world = *communications_of(bound, std::string(kWorld)).front();
+  RAILYARD_TRY(add_ddp_calls(scenario, network, world, estimate));
   const auto ranks = static_cast<double>(bound.world.size());
-  const auto iterations = static_cast<double>(spec.iterations);
+  const auto iterations = static_cast<double>(scenario.ddp->iterations);
   const auto launches =
       static_cast<double>(3 * network.layers().size() + 3 * network.parameters().size());
   estimate.events += launches * ranks * iterations * kEventsPerLaunch;
-  estimate.memory_bytes += launches * ranks * 60;
+  estimate.memory_bytes += launches * (ranks + iterations) * kBytesPerLaunch;
   estimate.timeline_entries += launches * iterations * ranks;
   return {};
 }
 
 Result<void> add_traffic(const Scenario& scenario, const Bound& bound, Estimate& estimate) {
   if (scenario.traffic.empty()) return {};
-  RAILYARD_ASSIGN(const std::vector<Flow> flows,
-                  expand_traffic(scenario.traffic, static_cast<std::uint32_t>(bound.world.size()),
-                                 scenario.seed));
+  RAILYARD_ASSIGN(const std::vector<Flow> flows, traffic_of(scenario, bound.world.size()));
   const auto count = static_cast<double>(flows.size());
   estimate.events += 2 * count;
   estimate.messages += count;
@@ -92,12 +103,11 @@ Result<void> add_traffic(const Scenario& scenario, const Bound& bound, Estimate&
 
 }  // namespace
 
-Result<Estimate> estimate(const Scenario& scenario) {
-  RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
+Result<Estimate> estimate(const Scenario& scenario, double max_memory_bytes) {
   Estimate estimate;
-  estimate.memory_bytes =
-      static_cast<double>(bound->topology.devices.size() + bound->topology.links.size()) *
-      kBytesPerDevice;
+  RAILYARD_ASSIGN(estimate.memory_bytes, bind_memory_bytes(scenario));
+  if (estimate.memory_bytes > max_memory_bytes) return estimate;
+  RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
   RAILYARD_TRY(add_collectives(scenario, *bound, estimate));
   if (scenario.ddp) RAILYARD_TRY(add_ddp(scenario, *bound, estimate));
   if (!scenario.engine.credits) estimate.memory_bytes += estimate.messages * kBytesPerMessage;

@@ -14,9 +14,8 @@ namespace {
 
 // Between looks at limits. Few, since a single event may solve a very large network.
 constexpr std::uint64_t kEventsPerSlice = 1'000;
-constexpr std::uint64_t kSlicesPerReport = 256;  // of progress
-// Times saturate at the clock's end, 106 days; what would happen there never does.
-constexpr sim::Time kEndOfTime = sim::Time::max() - sim::picoseconds(1);
+constexpr std::uint64_t kSlicesPerReport = 32;  // of progress
+constexpr double kLongestTimeout = 1e9;         // seconds; what a clock can add
 
 void add_notes(const Scenario& scenario, RunResult& result) {
   const bool tree = std::ranges::any_of(
@@ -47,10 +46,8 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   RunResult result;
   sim::Simulation simulation(bound.topology, *bound.costs);
   sim::Trace trace(std::max(1U, options.trace_ranks));
-  MessageKeeper keeper(options.message_limit, result);
-  RunContext context{scenario,   options, bound,
-                     simulation, trace,   options.message_limit > 0 ? &keeper : nullptr,
-                     shared,     result};
+  RunContext context{scenario, options, bound, simulation, trace, shared, result, {}};
+  if (shared.facts != nullptr) shared.facts->limiting.assign(bound.topology.links.size(), false);
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
@@ -62,6 +59,11 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   traffic->finish();
   result.events += simulation.queue().executed();
   result.solves += simulation.network().solves();
+  if (shared.facts != nullptr) {
+    for (std::size_t l = 0; l < shared.facts->limiting.size(); ++l)
+      if (simulation.network().limiting(sim::ResourceId(l))) shared.facts->limiting[l] = true;
+    shared.facts->events = static_cast<double>(result.events);
+  }
   report_links(context);
   result.ranks = bound.world.size();
   result.nodes = bound.topology.nodes.size();
@@ -78,13 +80,14 @@ void MessageKeeper::on_message(const sim::Schedule& schedule, const sim::Message
   const sim::Connection& connection = schedule.connections[message.connection.index()];
   const sim::Lane& from = schedule.lanes[connection.from.index()];
   const sim::Lane& to = schedule.lanes[connection.to.index()];
-  result_->kept_messages.push_back({std::string(to_text(schedule.call.collective)), from.rank,
-                                    to.rank, from.channel, message.payload, message.start,
+  const auto job_rank = [this](const sim::Lane& lane) { return (*group_)[lane.rank].rank.value(); };
+  result_->kept_messages.push_back({std::string(to_text(schedule.call.collective)), job_rank(from),
+                                    job_rank(to), from.channel, message.payload, message.start,
                                     message.arrival});
 }
 
 bool may_replay(const RunContext& context) {
-  return context.scenario.engine.replay && context.observer == nullptr &&
+  return context.scenario.engine.replay && context.options.message_limit == 0 &&
          context.scenario.traffic.empty() && context.bound.communications.size() == 1;
 }
 
@@ -107,7 +110,9 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
   sim::CollectiveRunner::Options options;
   options.credits = context.scenario.engine.credits;
   options.replay = may_replay(context);
-  options.observer = context.observer;
+  if (context.options.message_limit > 0)
+    options.observer = &context.keepers.emplace_back(context.options.message_limit,
+                                                     communication.group, context.result);
   options.outcomes = context.shared.outcomes;
   options.stop = [&context] { return stop_reason(context).has_value(); };
   return std::make_unique<sim::CollectiveRunner>(
@@ -125,7 +130,7 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     sim::EventQueue::Limits slice;
     slice.max_events = kEventsPerSlice;
     slice.interrupted = limits.interrupted;
-    slice.until = kEndOfTime;
+    slice.until = sim::kEndOfTime;
     const std::uint64_t before = queue.executed();
     const sim::EventQueue::Outcome outcome = queue.run(slice);
     // A collective that was given up leaves the queue empty: ask before believing it.
@@ -134,16 +139,35 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     const auto events = static_cast<double>(queue.executed());
     if (limits.progress && context.shared.events > 0 && slices % kSlicesPerReport == 0)
       limits.progress(std::min(1.0, events / context.shared.events));
-    const bool at_end_of_time = queue.executed() == before;
-    if (at_end_of_time || events > limits.max_events) return outcome;
+    if (queue.executed() == before) {
+      context.result.notes.emplace_back(
+          "something would take longer than the 53 days that can be simulated");
+      return outcome;
+    }
+    if (events > limits.max_events) return outcome;
   }
 }
+
+namespace {
+
+// What of the facts only the runner knows.
+void add_facts(const sim::CollectiveRunner& runner, RunFacts& facts) {
+  runner.mark_limiting(facts.limiting);
+  const auto group = std::make_shared<const sim::Group>(runner.group());
+  for (std::size_t i = 0; i < runner.plan_count(); ++i) {
+    const sim::PlanId plan(i);
+    facts.schedules.push_back({runner.shared_schedule(plan), group, runner.slowdown(plan)});
+  }
+}
+
+}  // namespace
 
 void account(const sim::CollectiveRunner& runner, RunContext& context) {
   context.result.messages += runner.messages();
   context.result.replays += runner.replays();
   context.result.events += runner.sandbox_events();
   context.result.solves += runner.sandbox_solves();
+  if (context.shared.facts != nullptr) add_facts(runner, *context.shared.facts);
   std::uint64_t number = 0;
   for (const sim::CallRecord& record : runner.records()) {
     std::uint64_t digest = sim::mix_hash(record.digest ^ ++number);
@@ -188,25 +212,48 @@ void report_links(RunContext& context) {
     if (links.count > 0) context.result.idle_links.push_back(links);
 }
 
+namespace {
+
+std::chrono::steady_clock::time_point deadline_of(const RunLimits& limits) {
+  if (limits.timeout_seconds <= 0) return std::chrono::steady_clock::time_point::max();
+  const std::chrono::duration<double> left(std::min(limits.timeout_seconds, kLongestTimeout));
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
+}
+
+Result<void> check_memory(const Scenario& scenario, const RunLimits& limits) {
+  RAILYARD_ASSIGN(const double needed, bind_memory_bytes(scenario));
+  if (needed <= limits.max_memory_bytes) return {};
+  return sim::bad_input(
+      fmt::format("the cluster alone needs about {:.3g} GB of memory, more than "
+                  "the limit of {:.3g} GB",
+                  needed * 1e-9, limits.max_memory_bytes * 1e-9));
+}
+
+}  // namespace
+
 Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
+  RAILYARD_TRY(check_memory(scenario, options.limits));
   RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
   sim::ReplayCache outcomes;
+  RunFacts facts;
   SharedState shared;
   shared.outcomes = &outcomes;
-  if (options.limits.progress) {
-    RAILYARD_ASSIGN(const Estimate expected, estimate(scenario));
-    shared.events = expected.events;
+  shared.deadline = deadline_of(options.limits);
+  shared.events = options.limits.expected_events;
+  RunOptions base = options;
+  if (options.sensitivity) {
+    shared.facts = &facts;
+    if (options.limits.progress)
+      base.limits.progress = [&](double share) { options.limits.progress(share * kBaseShare); };
   }
-  if (options.limits.timeout_seconds > 0)
-    shared.deadline = std::chrono::steady_clock::now() +
-                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                          std::chrono::duration<double>(options.limits.timeout_seconds));
-  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, options, *bound, shared));
+  RAILYARD_ASSIGN(RunResult result, run_bound(scenario, base, *bound, shared));
   add_notes(scenario, result);
+  shared.facts = nullptr;
   const bool complete =
       result.outcome == sim::EventQueue::Outcome::drained && result.unfinished.empty();
   if (options.sensitivity && complete)
-    RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, shared}, result));
+    RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, shared, facts}, result));
   return result;
 }
 

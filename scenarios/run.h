@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +38,10 @@ struct RunLimits {
   double max_memory_bytes = 16e9;
   double timeout_seconds = 0;                      // of wall time; 0 = none
   const std::atomic<bool>* interrupted = nullptr;  // Ctrl-C
-  // Called now and then with the share of the estimated events that ran (0..1).
+  // Called now and then with the share of the expected events that ran (0..1); without a number to
+  // expect (an Estimate's), not at all.
   std::function<void(double)> progress;
+  double expected_events = 0;
 };
 
 struct RunOptions {
@@ -56,6 +59,7 @@ struct CollectiveRow {
   std::string dtype;       // nccl-tests' spelling: "float", "half", ...
   std::int64_t root = -1;
   std::string group;
+  std::string label;  // of its spans in the timeline: "AllGather 64MiB"
   std::size_t ranks = 0;
   sim::Algorithm algorithm = sim::Algorithm::ring;
   sim::Protocol protocol = sim::Protocol::simple;
@@ -167,7 +171,10 @@ struct RunResult {
   std::vector<KeptMessage> kept_messages;
 };
 
-Result<Estimate> estimate(const Scenario& scenario);
+// Stops when the topology and channels alone would take more than `max_memory_bytes`, before they
+// are built: what the estimate then says is their memory.
+Result<Estimate> estimate(const Scenario& scenario,
+                          double max_memory_bytes = std::numeric_limits<double>::infinity());
 Result<RunResult> run(const Scenario& scenario, const RunOptions& options);
 
 // The number that a study compares: step time, else the total time of the collectives or flows.

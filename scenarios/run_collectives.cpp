@@ -3,9 +3,12 @@
 //   time = max(host.collective_launch, host.collective_start + schedule)
 // since launches of consecutive iterations overlap with the kernels before them, a short collective
 // is bound by how fast the host can launch. `plain` has neither cost.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
+#include "scenarios/planned_call.h"
 #include "scenarios/run_parts.h"
 
 namespace railyard::scenarios {
@@ -29,9 +32,9 @@ const char* nccl_tests_dtype(models::Dtype dtype) {
 
 // One row of the table: the same call on all communicators of a group at once.
 struct Step {
-  const CollectiveRun* run = nullptr;
-  sim::Bytes size{};  // nccl-tests' size column
-  sim::CollectiveCall call;
+  PlannedCall planned;
+  std::string label;
+  std::uint32_t name = 0;  // the label in the trace
   std::vector<std::pair<sim::CollectiveRunner*, sim::PlanId>> plans;
 };
 
@@ -55,7 +58,10 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
         runner->enter(rank, plan, *this);
   }
 
-  void on_collective_done(const sim::CollectiveRunner&, std::uint32_t, std::uint32_t) override {
+  void on_collective_done(const sim::CollectiveRunner& runner, std::uint32_t rank,
+                          std::uint32_t) override {
+    context_->trace.add({runner.group()[rank].rank.value(), steps_[next_ - 1].name, 0,
+                         sim::SpanKind::collective, begin_, context_->simulation.now()});
     if (--left_ > 0) return;
     finish_step(steps_[next_ - 1]);
     start();
@@ -66,22 +72,25 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     const sim::CollectiveRunner& runner = *step.plans.front().first;
     const sim::Schedule& schedule = runner.schedule(step.plans.front().second);
     const sim::HostParameters& host = context_->bound.parameters.host;
+    const CollectiveRun& run = context_->scenario.collectives[step.planned.run];
+    const sim::CollectiveCall& call = step.planned.call;
     CollectiveRow row;
-    row.collective = step.run->collective;
-    row.size = step.size;
-    row.dtype = nccl_tests_dtype(step.run->dtype);
-    row.count = step.call.size.raw() / step.call.element_size;
-    row.root = sim::is_rooted(row.collective) ? std::int64_t{step.run->root} : -1;
-    row.group = step.run->group;
+    row.collective = run.collective;
+    row.size = step.planned.size;
+    row.dtype = nccl_tests_dtype(run.dtype);
+    row.count = call.size.raw() / call.element_size;
+    row.root = sim::is_rooted(row.collective) ? std::int64_t{run.root} : -1;
+    row.group = run.group;
+    row.label = step.label;
     row.ranks = runner.group().size();
-    row.algorithm = step.call.algorithm;
-    row.protocol = step.call.protocol;
+    row.algorithm = call.algorithm;
+    row.protocol = call.protocol;
     row.channels = schedule.channels;
     row.time = context_->simulation.now() - begin_;
     if (row.protocol != sim::Protocol::plain)
       row.time = std::max(host.collective_launch, host.collective_start + row.time);
     const double seconds = sim::to_seconds(row.time);
-    row.algbw = seconds > 0 ? static_cast<double>(step.size.raw()) / seconds * 1e-9 : 0;
+    row.algbw = seconds > 0 ? static_cast<double>(row.size.raw()) / seconds * 1e-9 : 0;
     row.busbw = row.algbw * sim::bus_bandwidth_factor(row.collective, row.ranks);
     for (const auto& [each, plan] : step.plans) row.messages += each->records().back().messages;
     context_->result.collectives.push_back(row);
@@ -94,33 +103,44 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
   sim::Time begin_{};
 };
 
-// nccl-tests' size column to NCCL's count: AllGather, ReduceScatter, Gather and Scatter count one
-// rank's part, and nccl-tests rounds down to whole elements for every rank.
-sim::Bytes call_size(sim::Collective collective, sim::Bytes size, std::size_t ranks,
-                     std::int64_t element) {
-  const auto n = static_cast<std::int64_t>(ranks);
-  if (sim::nccl_tests_size(collective, sim::bytes(1), 2).raw() == 2)
-    return sim::bytes(size.raw() / n / element * element);
-  if (collective == sim::Collective::all_to_all)
-    return sim::bytes(size.raw() / n / element * element * n);
-  return sim::bytes(size.raw() / element * element);
-}
-
-Result<Step> make_step(RunContext& context, const CollectiveRun& run, sim::Bytes size,
+Result<Step> make_step(RunContext& context, const PlannedCall& planned,
                        const std::vector<sim::CollectiveRunner*>& runners) {
   Step step;
-  step.run = &run;
-  const std::size_t ranks = runners.front()->group().size();
-  const std::int64_t element = models::element_size(run.dtype);
-  const sim::Bytes per_call = call_size(run.collective, size, ranks, element);
-  step.call = choose(context.scenario, run.collective, per_call, element);
-  step.call.root = run.root;
-  step.size = sim::nccl_tests_size(run.collective, per_call, ranks);
   for (sim::CollectiveRunner* runner : runners) {
-    RAILYARD_ASSIGN(const sim::PlanId plan, runner->plan(step.call));
-    step.plans.emplace_back(runner, plan);
+    const auto plan = runner->plan(planned.call);
+    if (!plan.ok()) return at_planned(context.scenario, planned, plan.error());
+    step.plans.emplace_back(runner, plan.value());
   }
+  const CollectiveRun& run = context.scenario.collectives[planned.run];
+  step.label = fmt::format("{} {}{}", sim::to_text(run.collective), sim::to_text(planned.size),
+                           run.group == kWorld ? "" : " " + run.group);
+  step.name = context.trace.name(step.label);
+  step.planned = planned;
   return step;
+}
+
+// All calls of the scenario, and a note where one could not have the protocol that was chosen.
+Result<std::vector<Step>> make_steps(
+    RunContext& context,
+    const std::map<std::string, std::vector<sim::CollectiveRunner*>>& runners) {
+  std::vector<Step> steps;
+  bool replaced = false;
+  for (std::size_t r = 0; r < context.scenario.collectives.size(); ++r) {
+    const CollectiveRun& run = context.scenario.collectives[r];
+    const std::vector<sim::CollectiveRunner*>& group = runners.at(run.group);
+    for (const sim::Bytes size : run.sizes) {
+      const PlannedCall planned =
+          planned_call(context.scenario, r, size, group.front()->group().size());
+      replaced = replaced || planned.other_protocol;
+      RAILYARD_ASSIGN(Step step, make_step(context, planned, group));
+      steps.push_back(std::move(step));
+    }
+  }
+  if (replaced)
+    context.result.notes.emplace_back(
+        "warning: AllToAll is sends and receives, which have no LL128; where LL128 is chosen it "
+        "ran with Simple");
+  return steps;
 }
 
 }  // namespace
@@ -132,12 +152,8 @@ Result<void> run_collectives(RunContext& context) {
     owned.push_back(make_runner(context, communication));
     runners[communication.name].push_back(owned.back().get());
   }
-  std::vector<Step> steps;
-  for (const CollectiveRun& run : context.scenario.collectives)
-    for (const sim::Bytes size : run.sizes) {
-      RAILYARD_ASSIGN(Step step, make_step(context, run, size, runners.at(run.group)));
-      steps.push_back(std::move(step));
-    }
+  context.result.stream_names = {"collectives"};
+  RAILYARD_ASSIGN(std::vector<Step> steps, make_steps(context, runners));
   Sweep sweep(context, std::move(steps));
   sweep.start();
   context.result.outcome = run_queue(context);

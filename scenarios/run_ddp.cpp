@@ -5,52 +5,32 @@
 
 #include "models/compute/kernels.h"
 #include "models/ddp/step.h"
+#include "scenarios/ddp_job.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/step_report.h"
+#include "scenarios/where.h"
 
 namespace railyard::scenarios {
 namespace {
-
-std::int64_t optimizer_bytes(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::none: return 0;
-    case Optimizer::sgd: return 12;
-    case Optimizer::sgd_momentum: return 20;
-    case Optimizer::adam:
-    case Optimizer::adamw: return 28;
-  }
-  return 0;
-}
-
-models::DdpOptions ddp_options(const DdpSpec& spec) {
-  models::DdpOptions options;
-  options.buckets = spec.buckets;
-  options.batch_per_gpu = spec.batch_per_gpu;
-  options.compute = compute_dtype(spec.precision);
-  options.autocast = spec.precision == Precision::amp_fp16 || spec.precision == Precision::amp_bf16;
-  options.recompute = spec.recompute;
-  options.broadcast_buffers = spec.broadcast_buffers;
-  options.optimizer_bytes = optimizer_bytes(spec.optimizer);
-  options.iterations = spec.iterations;
-  return options;
-}
 
 Result<void> make_plans(RunContext& context, sim::CollectiveRunner& runner,
                         const std::vector<models::DdpCall>& calls,
                         std::vector<sim::PlanId>& plans) {
   for (const models::DdpCall& call : calls) {
-    const sim::CollectiveCall chosen =
-        choose(context.scenario, call.collective, call.size, call.element_size);
-    RAILYARD_ASSIGN(const sim::PlanId plan, runner.plan(chosen));
-    plans.push_back(plan);
+    const sim::CollectiveCall chosen = choose_ddp(context.scenario, call);
+    const auto plan = runner.plan(chosen);
+    if (!plan.ok()) return at_call(context.scenario, "ddp", chosen.size, plan.error());
+    plans.push_back(plan.value());
   }
   return {};
 }
 
+// The collectives of the iterations that differ; all later ones are like the last of them.
 Result<void> plan_iterations(RunContext& context, const models::NeuralNetwork& network,
                              const models::DdpOptions& options, sim::CollectiveRunner& runner,
                              models::DdpProgram& program) {
-  for (std::int64_t iteration = 1; iteration <= options.iterations; ++iteration) {
+  const std::int64_t distinct = std::min(options.iterations, models::kDistinctIterations);
+  for (std::int64_t iteration = 1; iteration <= distinct; ++iteration) {
     const models::DdpCalls calls = models::ddp_calls(network, program.plan, options, iteration);
     models::DdpCollectives plans;
     RAILYARD_TRY(make_plans(context, runner, calls.rebuild, plans.rebuild));
@@ -109,8 +89,9 @@ Result<void> run_ddp_job(RunContext& context) {
   RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(context.scenario));
   const models::DdpOptions options = ddp_options(spec);
   const models::KernelModel kernels(context.bound.parameters.gpu, options.compute);
-  RAILYARD_ASSIGN(models::DdpProgram program,
-                  models::build_ddp_program(network, options, kernels, context.trace));
+  auto built = models::build_ddp_program(network, options, kernels, context.trace);
+  if (!built.ok()) return at_path(context.scenario, "ddp", built.error());
+  models::DdpProgram program = std::move(built).value();
   Communication& communication = *communications_of(context.bound, std::string(kWorld)).front();
   const std::unique_ptr<sim::CollectiveRunner> runner = make_runner(context, communication);
   RAILYARD_TRY(plan_iterations(context, network, options, *runner, program));
@@ -125,6 +106,10 @@ Result<void> run_ddp_job(RunContext& context) {
       std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
   if (!done) return {};
 
+  if (std::string warning =
+          memory_warning(network, options, context.bound.parameters.gpu.hbm_capacity);
+      !warning.empty())
+    context.result.notes.push_back(std::move(warning));
   DdpResult result = report_steps({program, job.ranks, *runner, context.trace});
   result.model = network.name();
   result.model_parameters = models::parameter_count(network);

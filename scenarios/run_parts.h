@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "scenarios/bind.h"
 #include "scenarios/run.h"
@@ -12,21 +14,37 @@
 
 namespace railyard::scenarios {
 
-// Keeps messages for the timeline, up to a limit.
+// Keeps the messages of one communicator for the timeline, up to a limit for the whole run.
 class MessageKeeper final : public sim::MessageObserver {
  public:
-  MessageKeeper(std::size_t limit, RunResult& result) : limit_(limit), result_(&result) {}
+  MessageKeeper(std::size_t limit, const sim::Group& group, RunResult& result)
+      : limit_(limit), group_(&group), result_(&result) {}
   void on_message(const sim::Schedule& schedule, const sim::Message& message) override;
 
  private:
   std::size_t limit_;
+  const sim::Group* group_;
   RunResult* result_;
+};
+
+// What the network's capacities meant to a run: without a link that held something back, or a
+// schedule that slows kernels down, more capacity changes nothing.
+struct RunFacts {
+  struct PlannedSchedule {
+    std::shared_ptr<const sim::Schedule> schedule;
+    std::shared_ptr<const sim::Group> group;
+    sim::Slowdown slowdown;
+  };
+  std::vector<bool> limiting;  // by link
+  std::vector<PlannedSchedule> schedules;
+  double events = 0;
 };
 
 // What a run may be given besides the scenario.
 struct SharedState {
   sim::ReplayCache* outcomes = nullptr;  // of earlier runs with the same communication costs
   double events = 0;                     // expected, for the progress report; 0 = unknown
+  RunFacts* facts = nullptr;             // to be filled in, if anybody wants to know
   // When the time of RunLimits is up, for all runs that belong together.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
@@ -38,19 +56,24 @@ struct RunContext {
   Bound& bound;
   sim::Simulation& simulation;
   sim::Trace& trace;
-  sim::MessageObserver* observer;  // may be null
   const SharedState& shared;
   RunResult& result;
+  std::deque<MessageKeeper> keepers;  // where messages are kept: one per communicator
 };
 
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
                             const SharedState& shared);
+
+// The part of the progress report that belongs to the base run, where variations follow it: they
+// are several, but most need little.
+inline constexpr double kBaseShare = 0.25;
 
 // Runs again with one thing changed at a time and adds a row for each; `shared` is the base
 // run's.
 struct SensitivityInput {
   Bound& bound;
   const SharedState& shared;
+  const RunFacts& facts;
 };
 Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options,
                              const SensitivityInput& input, RunResult& result);
@@ -64,7 +87,7 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
 // Runs the event queue to its end within the limits; `finished` adds nothing to it.
 sim::EventQueue::Outcome run_queue(RunContext& context);
 
-// Adds what the runner did to the result's counts and the trace.
+// Adds what the runner did to the result's counts and the trace, and to SharedState::facts.
 void account(const sim::CollectiveRunner& runner, RunContext& context);
 
 // Background (or only) traffic: starts with the run. Results are filled in by finish().

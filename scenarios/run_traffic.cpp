@@ -5,6 +5,7 @@
 
 #include "algorithms/places.h"
 #include "scenarios/run_parts.h"
+#include "scenarios/where.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -17,10 +18,6 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
     RAILYARD_ASSIGN(const algorithms::Places places,
                     algorithms::find_places(context_->bound.topology, context_->bound.world));
     for (const Flow& flow : flows) {
-      if (flow.from >= context_->bound.world.size() || flow.to >= context_->bound.world.size())
-        return sim::bad_input("traffic names rank " + std::to_string(std::max(flow.from, flow.to)) +
-                              ", but there are " + std::to_string(context_->bound.world.size()) +
-                              " ranks");
       RAILYARD_ASSIGN(const sim::Route route, route_of(flow, places));
       std::vector<sim::ResourceUse> uses;
       sim::Duration latency{};
@@ -43,7 +40,7 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
     context_->simulation.network().start(ids_[flow], flows_[flow].size);
   }
   void on_flow_done(std::uint32_t flow) override {
-    flows_[flow].end = context_->simulation.now().time_since_epoch() + latency_[flow];
+    flows_[flow].end = sim::later(context_->simulation.now(), latency_[flow]).time_since_epoch();
   }
 
   void finish() override {
@@ -85,9 +82,7 @@ Result<std::unique_ptr<TrafficSource>> start_traffic(RunContext& context) {
   auto transfers = std::make_unique<Transfers>(context);
   if (!context.scenario.traffic.empty()) {
     RAILYARD_ASSIGN(const std::vector<Flow> flows,
-                    expand_traffic(context.scenario.traffic,
-                                   static_cast<std::uint32_t>(context.bound.world.size()),
-                                   context.scenario.seed));
+                    traffic_of(context.scenario, context.bound.world.size()));
     RAILYARD_TRY(transfers->add(flows));
   }
   return std::unique_ptr<TrafficSource>(std::move(transfers));

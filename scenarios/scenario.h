@@ -114,6 +114,10 @@ struct Traffic {
   [[nodiscard]] bool empty() const { return flows.empty() && patterns.empty(); }
 };
 
+// Whether a job of so many ranks has those that are named.
+Result<void> check_traffic(const Flow& flow, std::uint32_t ranks);
+Result<void> check_traffic(const TrafficPattern& pattern, std::uint32_t ranks);
+
 // The flows of all patterns after the listed ones. Equal arguments, equal flows.
 Result<std::vector<Flow>> expand_traffic(const Traffic& traffic, std::uint32_t ranks,
                                          std::uint64_t scenario_seed);

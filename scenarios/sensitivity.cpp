@@ -1,6 +1,6 @@
 // One-at-a-time sensitivity: the run again with one class of link 10 % faster, latencies or launch
 // costs 10 % larger, compute 10 % faster; everything else as it is. Latencies include the fixed
-// cost per slice.
+// cost per slice. Links that never held anything back are not run again: see sim/network.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,22 +17,38 @@ struct Variation {
   std::string what;
   std::function<void(sim::Parameters&)> apply;
   bool changes_transfers = true;  // else collectives come out as in the base run
-  bool idle = false;              // touches only links that carried nothing: no effect, and not run
+  bool without_effect = false;    // known from the base run: not run again
 };
 
-std::vector<Variation> link_variations(const Bound& bound, const RunResult& result) {
+void raise_bandwidth(sim::LinkClass link_class, sim::Parameters& p) {
+  p.links[static_cast<std::size_t>(link_class)].efficiency *= 1 + kChange;
+}
+
+// More of what held nothing back changes no rate; kernels may still slow down otherwise.
+bool bandwidth_matters(sim::LinkClass link_class, const SensitivityInput& input) {
+  const std::vector<sim::Link>& links = input.bound.topology.links;
+  for (std::size_t l = 0; l < links.size(); ++l)
+    if (links[l].link_class == link_class && input.facts.limiting[l]) return true;
+  const sim::Parameters base = input.bound.parameters;
+  raise_bandwidth(link_class, input.bound.parameters);
+  const bool same = std::ranges::all_of(input.facts.schedules, [&](const auto& planned) {
+    const sim::Slowdown now = input.bound.costs->slowdown(*planned.schedule, *planned.group);
+    return now.compute == planned.slowdown.compute && now.memory == planned.slowdown.memory;
+  });
+  input.bound.parameters = base;
+  return !same;
+}
+
+std::vector<Variation> link_variations(const SensitivityInput& input) {
   std::vector<Variation> list;
   for (const auto& entry : sim::EnumTable<sim::LinkClass>::entries) {
     const sim::LinkClass link_class = entry.value;
-    const auto of_class = [&](const auto& link) { return link.link_class == link_class; };
-    if (std::ranges::none_of(bound.topology.links, of_class)) continue;
-    const auto idle = std::ranges::find_if(result.idle_links, of_class);
+    if (std::ranges::none_of(input.bound.topology.links,
+                             [&](const sim::Link& link) { return link.link_class == link_class; }))
+      continue;
     list.push_back({.what = fmt::format("{} bandwidth", entry.name),
-                    .apply =
-                        [link_class](sim::Parameters& p) {
-                          p.links[static_cast<std::size_t>(link_class)].efficiency *= 1 + kChange;
-                        },
-                    .idle = idle != result.idle_links.end() && idle->count == idle->total});
+                    .apply = [link_class](sim::Parameters& p) { raise_bandwidth(link_class, p); },
+                    .without_effect = !bandwidth_matters(link_class, input)});
   }
   return list;
 }
@@ -65,34 +81,53 @@ void raise_compute_speed(sim::Parameters& p) {
   p.gpu.hbm_bandwidth = sim::scale(p.gpu.hbm_bandwidth, 1 + kChange);
 }
 
-}  // namespace
-
-Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options,
-                             const SensitivityInput& input, RunResult& result) {
-  std::vector<Variation> list = link_variations(input.bound, result);
+std::vector<Variation> variations(const Scenario& scenario, const SensitivityInput& input) {
+  std::vector<Variation> list = link_variations(input);
   list.push_back({.what = "latencies", .apply = raise_latencies});
   list.push_back({.what = "channel copy rate", .apply = raise_copy_rates});
   list.push_back({.what = "launch cost", .apply = raise_launch_costs, .changes_transfers = false});
   if (scenario.ddp)
     list.push_back(
         {.what = "compute speed", .apply = raise_compute_speed, .changes_transfers = false});
+  return list;
+}
 
+void report_stop(std::size_t done, std::size_t all, RunResult& result) {
+  result.notes.push_back(fmt::format(
+      "warning: a limit stopped the sensitivity table after {} of its {} rows", done, all));
+}
+
+}  // namespace
+
+Result<void> add_sensitivity(const Scenario& scenario, const RunOptions& options,
+                             const SensitivityInput& input, RunResult& result) {
+  const std::vector<Variation> list = variations(scenario, input);
   RunOptions quiet;
   quiet.limits = options.limits;
-  quiet.limits.progress = nullptr;
+  const auto runs = static_cast<double>(
+      std::ranges::count_if(list, [](const Variation& each) { return !each.without_effect; }));
+  double finished = 0;
+  if (options.limits.progress)
+    quiet.limits.progress = [&](double share) {
+      options.limits.progress(kBaseShare + (1 - kBaseShare) * (finished + share) / runs);
+    };
   const sim::Parameters base = input.bound.parameters;
   const sim::Duration before = objective_time(result);
   for (const Variation& variation : list) {
     sim::Duration after = before;
-    if (!variation.idle) {
+    if (!variation.without_effect) {
       input.bound.parameters = base;
       variation.apply(input.bound.parameters);
       SharedState shared = input.shared;
+      shared.events = input.facts.events;
       if (variation.changes_transfers) shared.outcomes = nullptr;
       RAILYARD_ASSIGN(const RunResult varied, run_bound(scenario, quiet, input.bound, shared));
-      if (varied.outcome != sim::EventQueue::Outcome::drained)
-        break;  // interrupted: keep what there is
+      if (varied.outcome != sim::EventQueue::Outcome::drained) {
+        report_stop(result.sensitivity.size(), list.size(), result);
+        break;
+      }
       after = objective_time(varied);
+      ++finished;
     }
     result.sensitivity.push_back({variation.what, kChange, before, after});
   }

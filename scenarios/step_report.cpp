@@ -78,7 +78,8 @@ BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::s
                      Time origin) {
   const models::BucketList& buckets =
       input.program.plan.of_iteration(static_cast<std::int64_t>(iteration));
-  const models::DdpCollectives& calls = input.program.iterations[iteration - 1];
+  const models::DdpCollectives& calls =
+      input.program.of_iteration(static_cast<std::int64_t>(iteration));
   const sim::Schedule& schedule = input.runner.schedule(calls.buckets[bucket]);
   const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
   const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + bucket];
@@ -135,7 +136,7 @@ void find_exposed(const StepReportInput& input, std::size_t iteration, const Int
 
 DdpResult report_steps(const StepReportInput& input) {
   DdpResult result;
-  const std::size_t iterations = input.program.iterations.size();
+  const auto iterations = static_cast<std::size_t>(input.program.iteration_count);
   for (std::size_t i = 1; i <= iterations; ++i) {
     result.iterations.push_back(last_end(input, i) - last_end(input, i - 1));
     std::vector<sim::Bytes> sizes;
@@ -169,7 +170,7 @@ DdpResult report_steps(const StepReportInput& input) {
         result.compute_alone += (*copies)[p].alone;
   for (const models::DdpProgram::BackwardStep& each : input.program.backward)
     result.compute_alone += alone(each.kernels);
-  if (!input.program.iterations.back().buffers.empty())
+  if (!input.program.of_iteration(input.program.iteration_count).buffers.empty())
     result.compute_alone += alone(input.program.flatten_buffers) * 2;
   return result;
 }

@@ -102,7 +102,15 @@ class Generator {
   Random random_;
 };
 
-Result<void> check(const TrafficPattern& pattern, std::uint32_t ranks) {
+}  // namespace
+
+Result<void> check_traffic(const Flow& flow, std::uint32_t ranks) {
+  if (flow.from < ranks && flow.to < ranks) return {};
+  return sim::bad_input(
+      fmt::format("a flow from rank {} to rank {}: there are {} ranks", flow.from, flow.to, ranks));
+}
+
+Result<void> check_traffic(const TrafficPattern& pattern, std::uint32_t ranks) {
   if (ranks < 2) return sim::bad_input("a traffic pattern needs at least two ranks");
   if (pattern.pattern != Pattern::incast) return {};
   if (pattern.to >= ranks)
@@ -113,18 +121,13 @@ Result<void> check(const TrafficPattern& pattern, std::uint32_t ranks) {
   return {};
 }
 
-}  // namespace
-
 Result<std::vector<Flow>> expand_traffic(const Traffic& traffic, std::uint32_t ranks,
                                          std::uint64_t scenario_seed) {
   std::vector<Flow> flows = traffic.flows;
-  for (const Flow& flow : flows)
-    if (flow.from >= ranks || flow.to >= ranks)
-      return sim::bad_input(fmt::format("a flow from rank {} to rank {}: there are {} ranks",
-                                        flow.from, flow.to, ranks));
+  for (const Flow& flow : flows) RAILYARD_TRY(check_traffic(flow, ranks));
   for (std::size_t i = 0; i < traffic.patterns.size(); ++i) {
     const TrafficPattern& pattern = traffic.patterns[i];
-    RAILYARD_TRY(check(pattern, ranks));
+    RAILYARD_TRY(check_traffic(pattern, ranks));
     // Two patterns without a seed of their own must not draw the same numbers.
     Generator generator(pattern, ranks, pattern.seed.value_or(scenario_seed + i));
     if (flows.size() + generator.flows() > kMaxFlows)

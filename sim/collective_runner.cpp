@@ -10,6 +10,7 @@ namespace {
 // Event codes of the runner; the argument is a group rank.
 constexpr std::uint32_t kRankLeaves = 0;
 constexpr std::uint64_t kEventsBetweenStops = 100'000;
+constexpr std::size_t kStuckLines = 32;
 
 // Rooted calls and SendRecv let some ranks leave before others have entered; so does an empty
 // message.
@@ -140,16 +141,14 @@ std::optional<ReplayOutcome> CollectiveRunner::simulate_apart(PlanId id) {
   for (std::size_t r = 0; r < network.resource_count(); ++r)
     before.push_back(network.carried(ResourceId(r)));
   const Time origin = simulation.now();
+  const FlowId first(network.flow_count());
   Executor executor(plan.schedule, plan.costs, simulation.queue(), network,
                     Executor::Options{options_.credits, nullptr});
+  network.only_flows_from(first);
   executor.set_listener(sandbox_.get());
   sandbox_->end.assign(group_.size(), Time{});
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) executor.start_rank(rank);
-  EventQueue::Limits piece;
-  piece.max_events = kEventsBetweenStops;
-  while (simulation.queue().run(piece) == EventQueue::Outcome::limit)
-    if (options_.stop && options_.stop()) return std::nullopt;
-  RAILYARD_CHECK(executor.finished(), "a validated schedule ends");
+  if (!run_apart(executor)) return std::nullopt;
   ReplayOutcome outcome;
   for (const Time end : sandbox_->end) outcome.end.push_back(end - origin);
   outcome.digest = executor.digest();
@@ -158,6 +157,24 @@ std::optional<ReplayOutcome> CollectiveRunner::simulate_apart(PlanId id) {
     if (const Bytes more = network.carried(ResourceId(r)) - before[r]; more.raw() != 0)
       outcome.carried.emplace_back(ResourceId(r), more);
   return outcome;
+}
+
+// False when the call does not end: given up, stuck for good, or longer than the clock runs.
+bool CollectiveRunner::run_apart(const Executor& executor) {
+  EventQueue& queue = sandbox_->simulation.queue();
+  EventQueue::Limits piece;
+  piece.max_events = kEventsBetweenStops;
+  piece.until = kEndOfTime;
+  for (std::uint64_t before = queue.executed(); queue.run(piece) == EventQueue::Outcome::limit;
+       before = queue.executed()) {
+    if (options_.stop && options_.stop()) return false;
+    if (queue.executed() != before) continue;
+    // The run ends where the call does: something is left for the end of its clock.
+    simulation_->queue().schedule(Time::max(), *this, kRankLeaves, 0);
+    return false;
+  }
+  if (!executor.finished()) stuck_ = executor.waiting_lanes(kStuckLines, group_);
+  return executor.finished();
 }
 
 void CollectiveRunner::on_event(std::uint32_t, std::uint32_t rank) {
@@ -201,6 +218,25 @@ void CollectiveRunner::begin_current() {
   for (const std::uint32_t rank : waiting) start_in_place(rank);
 }
 
+// The links that give a cut-through connection its rate when nothing is shared.
+static void mark_narrowest(const ConnectionCost& cost, const Network& network,
+                           std::vector<bool>& links) {
+  if (cost.grain.raw() == 0 || cost.staged) return;
+  const auto capacity = [&](LinkId link) { return network.capacity(ResourceId(link.value())); };
+  Bandwidth solo = cost.cap.raw() == 0 ? Bandwidth::from_raw(INT64_MAX) : cost.cap;
+  for (const LinkId link : cost.route) solo = std::min(solo, capacity(link));
+  for (const LinkId link : cost.route)
+    if (capacity(link) == solo && solo != cost.cap) links[link.index()] = true;
+}
+
+void CollectiveRunner::mark_limiting(std::vector<bool>& links) const {
+  for (std::size_t l = 0; sandbox_ && l < links.size(); ++l)
+    links[l] = links[l] || sandbox_->simulation.network().limiting(ResourceId(l));
+  for (const Plan& plan : plans_)
+    for (const ConnectionCost& cost : plan.costs->connections)
+      mark_narrowest(cost, simulation_->network(), links);
+}
+
 std::uint64_t CollectiveRunner::sandbox_events() const {
   return sandbox_ ? sandbox_->simulation.queue().executed() : 0;
 }
@@ -219,8 +255,10 @@ std::vector<std::string> CollectiveRunner::waiting(std::size_t limit) const {
       lines.push_back(fmt::format("call {} ({}): rank {} never entered", current_,
                                   to_text(plan.call.collective), group_[rank].rank.value()));
   if (plan.in_place && lines.size() < limit)
-    for (std::string& line : plan.in_place->waiting_lanes(limit - lines.size()))
+    for (std::string& line : plan.in_place->waiting_lanes(limit - lines.size(), group_))
       lines.push_back(std::move(line));
+  for (const std::string& line : stuck_)
+    if (lines.size() < limit) lines.push_back(line);
   return lines;
 }
 

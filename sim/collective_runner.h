@@ -97,6 +97,10 @@ class CollectiveRunner final : public EventHandler, public RunListener {
     return *plans_[plan.index()].schedule;
   }
   [[nodiscard]] Slowdown slowdown(PlanId plan) const { return plans_[plan.index()].slowdown; }
+  [[nodiscard]] std::size_t plan_count() const { return plans_.size(); }
+  [[nodiscard]] std::shared_ptr<const Schedule> shared_schedule(PlanId plan) const {
+    return plans_[plan.index()].schedule;
+  }
 
   // The rank's stream reaches its next call now. Calls are numbered 0, 1, 2, ... per rank; all
   // ranks must make the same calls in the same order. `listener` hears when the rank leaves this
@@ -107,6 +111,11 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   [[nodiscard]] std::uint32_t next_call(std::uint32_t group_rank) const {
     return next_call_[group_rank];
   }
+
+  // Marks the links whose rate mattered: to a call that was simulated apart, or to a cut-through
+  // connection, which counts on the rate of its route. What the run's own network says comes on
+  // top.
+  void mark_limiting(std::vector<bool>& links) const;
 
   [[nodiscard]] const Group& group() const { return group_; }
   [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
@@ -144,6 +153,7 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   void start_all();
   void replay(const Plan& plan);
   std::optional<ReplayOutcome> simulate_apart(PlanId plan);
+  bool run_apart(const Executor& executor);
   void leave(std::uint32_t group_rank, Time end);
   void close_current();
 
@@ -163,6 +173,7 @@ class CollectiveRunner final : public EventHandler, public RunListener {
   ReplayCache own_outcomes_;
   ReplayCache* outcomes_;
   std::unique_ptr<Sandbox> sandbox_;
+  std::vector<std::string> stuck_;  // who waits for whom in a call that never ended apart
 };
 
 }  // namespace railyard::sim

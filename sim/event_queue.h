@@ -32,6 +32,15 @@ class Settler {
   virtual void settle() = 0;
 };
 
+// Runs stop here, 53 days after their start: half of what the clock can show, so that no sum of
+// delays overflows on the way.
+inline constexpr Time kEndOfTime = Time(Duration::max() / 2);
+
+// `wait` after `time`; the clock's end where it would lie beyond.
+constexpr Time later(Time time, Duration wait) {
+  return wait > Time::max() - time ? Time::max() : time + wait;
+}
+
 class EventQueue {
  public:
   struct Limits {

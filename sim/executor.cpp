@@ -28,6 +28,11 @@ void Executor::at(std::int64_t time, std::uint32_t code, std::uint32_t argument)
   queue_->schedule(Time(Duration(time)), *this, code, argument);
 }
 
+// For waits that no range bounds, such as the copy of a large slice at a low rate.
+void Executor::after(std::int64_t wait, std::uint32_t code, std::uint32_t argument) {
+  queue_->schedule(later(queue_->now(), Duration(wait)), *this, code, argument);
+}
+
 void Executor::start_rank(std::uint32_t rank) {
   if (origin_ < 0) origin_ = now();
   if (lanes_left_[rank] == 0) {  // nothing to do: an empty message
@@ -243,14 +248,14 @@ void Executor::begin_legs(std::uint32_t lane) {
     const ConnectionCost& cost = costs_->connections[c];
     ++state.pending;
     if (cost.staged)
-      return at(now() + copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
+      return after(copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
     if (cost.grain.raw() > 0 && !state.op->send_part.more) announce_head(c);
     network_->start(connections_[c].flow, bytes(wire(c, connections_[c].growth)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
     const std::int64_t size = state.op->primitive == Primitive::nop ? 0 : state.slice_bytes;
     const std::int64_t time = copy_time(size, costs_->lanes[lane].local_rate);
-    if (time > 0) return at(now() + time, local_leg_code, lane);
+    if (time > 0) return after(time, local_leg_code, lane);
   }
   leg_done(lane);
 }
@@ -355,25 +360,26 @@ void Executor::end_lane(std::uint32_t lane) {
   if (listener_ != nullptr) listener_->on_rank_done(rank);
 }
 
-std::vector<std::string> Executor::waiting_lanes(std::size_t limit) const {
+std::vector<std::string> Executor::waiting_lanes(std::size_t limit, const Group& group) const {
+  const auto rank_of = [&](const Lane& lane) { return group[lane.rank].rank.value(); };
   std::vector<std::string> lines;
   for (std::size_t l = 0; l < lanes_.size() && lines.size() < limit; ++l) {
     const LaneState& state = lanes_[l];
     if (state.phase == Phase::done) continue;
     const Lane& lane = schedule_->lanes[l];
     std::string text =
-        fmt::format("rank {} channel {} {}: ", lane.rank, lane.channel, to_text(lane.role));
+        fmt::format("rank {} channel {} {}: ", rank_of(lane), lane.channel, to_text(lane.role));
     if (state.phase == Phase::idle) {
       text += "not started";
     } else if (state.phase == Phase::wait_data || state.phase == Phase::wait_tail) {
       const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].from.index()];
       const bool signal = schedule_->connections[state.waits_on].signal;
       text += fmt::format("{} waits for {} of rank {}", to_text(state.op->primitive),
-                          signal ? "a signal" : "data", peer.rank);
+                          signal ? "a signal" : "data", rank_of(peer));
     } else if (state.phase == Phase::wait_credit) {
       const Lane& peer = schedule_->lanes[schedule_->connections[state.waits_on].to.index()];
       text += fmt::format("{} waits for a free slot at rank {}", to_text(state.op->primitive),
-                          peer.rank);
+                          rank_of(peer));
     } else {
       text += fmt::format("{} under way", to_text(state.op->primitive));
     }

@@ -68,8 +68,8 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] const Schedule& schedule() const { return *schedule_; }
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
   [[nodiscard]] std::int64_t messages() const { return messages_; }
-  // What each unfinished lane waits for, one line each, at most `limit` lines.
-  [[nodiscard]] std::vector<std::string> waiting_lanes(std::size_t limit) const;
+  // What each unfinished lane waits for, at most `limit` lines. Ranks are those of the job.
+  [[nodiscard]] std::vector<std::string> waiting_lanes(std::size_t limit, const Group& group) const;
 
   void on_event(std::uint32_t code, std::uint32_t argument) override;
   // Tags: connections, and after them lanes (flows in a switch).
@@ -118,6 +118,7 @@ class Executor final : public EventHandler, public FlowListener {
   void finish_slice(std::uint32_t lane);
   void end_lane(std::uint32_t lane);
   void at(std::int64_t time, std::uint32_t code, std::uint32_t argument);
+  void after(std::int64_t wait, std::uint32_t code, std::uint32_t argument);
 
   // executor_connections.cpp: slices on their way
   void leg_of_connection(std::uint32_t connection);

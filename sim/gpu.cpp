@@ -144,7 +144,7 @@ double Gpu::speed(KernelBound bound) const {
 
 void Gpu::reschedule(std::uint32_t id) {
   Stream& stream = streams_[id];
-  stream.end = stream.since + scale(stream.left, speed(stream.items.front().bound));
+  stream.end = later(stream.since, scale(stream.left, speed(stream.items.front().bound)));
   queue_->schedule(stream.end, *this, kKernelEnd, id);
 }
 

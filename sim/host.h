@@ -2,7 +2,7 @@
 // host time, launches work on the GPU's streams and sometimes waits for it.
 //
 //   Task step(HostThread& host, ...) {
-//     co_await host.launch(compute, kernel);  // costs().op_launch, then the launch
+//     co_await host.launch(compute, kernel);  // costs().op_launch, room in the queue, the launch
 //     co_await host.busy(grad_hook);
 //     const GpuEventId ready = host.gpu().record(compute);
 //     host.gpu().launch_collective(comm, runner, rank, plan, name);
@@ -117,7 +117,8 @@ class HostThread final : public EventHandler {
   [[nodiscard]] UntilEvent until(GpuEventId event) { return {this, event}; }
   [[nodiscard]] UntilEvent synchronize(StreamId stream) { return until(gpu_->record(stream)); }
 
-  // Host time of one launch, then the launch itself (a nested task would cost an allocation each).
+  // Host time of one launch, a wait for room in the stream's queue, then the launch itself (a
+  // nested task would cost an allocation each).
   struct Launch {
     HostThread* host;
     StreamId stream;
@@ -126,9 +127,7 @@ class HostThread final : public EventHandler {
       return host->costs_.op_launch.count() == 0 && host->gpu().pending(stream) < kLaunchQueue;
     }
     void await_suspend(std::coroutine_handle<> caller) const {
-      if (host->gpu().pending(stream) < kLaunchQueue)
-        return host->sleep(host->costs_.op_launch, caller);
-      host->await_space(stream, caller);
+      host->prepare_launch(stream, caller);
     }
     void await_resume() const { host->gpu().launch(stream, kernel); }
   };
@@ -136,7 +135,10 @@ class HostThread final : public EventHandler {
     return {this, stream, kernel};
   }
 
-  void on_event(std::uint32_t, std::uint32_t) override {
+  void on_event(std::uint32_t code, std::uint32_t argument) override {
+    const StreamId stream(argument);
+    if (code == kPrepared && gpu_->pending(stream) >= kLaunchQueue)
+      return gpu_->notify_below(stream, kLaunchQueue, *this);
     const std::coroutine_handle<> next = std::exchange(resume_, {});
     if (next)
       next.resume();
@@ -146,6 +148,8 @@ class HostThread final : public EventHandler {
   }
 
  private:
+  static constexpr std::uint32_t kPrepared = 1;  // the argument is a stream; 0: go on
+
   void sleep(Duration time, std::coroutine_handle<> caller) {
     resume_ = caller;
     queue_->schedule(queue_->now() + time, *this, 0, 0);
@@ -155,9 +159,10 @@ class HostThread final : public EventHandler {
     gpu_->notify(event, *this, 0, 0);
   }
 
-  void await_space(StreamId stream, std::coroutine_handle<> caller) {
+  // The driver finds the queue full at the end of a launch's host time, not before.
+  void prepare_launch(StreamId stream, std::coroutine_handle<> caller) {
     resume_ = caller;
-    gpu_->notify_below(stream, kLaunchQueue, *this);
+    queue_->schedule(queue_->now() + costs_.op_launch, *this, kPrepared, stream.value());
   }
 
   EventQueue* queue_;

@@ -34,6 +34,7 @@ FlowId Network::add_flow(const FlowSpec& spec) {
   Flow flow;
   flow.first_use = static_cast<std::uint32_t>(uses_.size());
   flow.use_count = static_cast<std::uint16_t>(spec.uses.size());
+  flow.solved_uses = flow.use_count;
   flow.share = spec.share;
   flow.multiplicity = spec.multiplicity;
   flow.listener = spec.listener;
@@ -94,10 +95,10 @@ void Network::begin_work(std::uint32_t id) {
 }
 
 std::int64_t Network::end_of(Uint128 work, std::uint64_t level) const {
-  constexpr std::int64_t kEndOfTime = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kClockEnd = std::numeric_limits<std::int64_t>::max();
   const Uint128 wait = (work + level - 1) / level;
-  return wait > static_cast<std::uint64_t>(kEndOfTime - now())
-             ? kEndOfTime
+  return wait > static_cast<std::uint64_t>(kClockEnd - now())
+             ? kClockEnd
              : now() + static_cast<std::int64_t>(wait);
 }
 
@@ -142,7 +143,7 @@ void Network::activate(std::uint32_t id) {
   Flow& flow = flows_[id];
   flow.state = State::active;
   ++active_count_;
-  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
     Resource& resource = resources_[uses_[u].resource];
     uses_[u].position = static_cast<std::uint32_t>(resource.active.size());
     const std::uint32_t other = flow.first_use + flow.first_use + 1 - u;
@@ -176,13 +177,13 @@ void Network::deactivate(std::uint32_t id) {
   Flow& flow = flows_[id];
   flow.state = State::idle;
   --active_count_;
-  if (flow.use_count > 0) {
+  if (flow.solved_uses > 0) {
     Cluster& cluster = clusters_[resources_[uses_[flow.first_use].resource].cluster];
     --cluster.active;
     cluster.generic -= flow.pair ? 0 : 1;
     ++cluster.removed;
   }
-  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
     Resource& resource = resources_[uses_[u].resource];
     release_pair(u);
     swap_active(resource, uses_[u].position,
@@ -252,12 +253,13 @@ void Network::settle() {
   }
   next_stamp();
   for (const std::uint32_t id : changed_) {
-    const Flow& flow = flows_[id];
+    Flow& flow = flows_[id];
     // Level 0 marks a flow that just joined; one that ended and was started again changed nothing.
     if (flow.state != State::active || flow.bottleneck != kPrivate || flow.level != 0) continue;
     bool alone = true;
-    for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u)
+    for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u)
       alone = alone && resources_[uses_[u].resource].active.size() == 1;
+    if (alone && !flow.alone_noted) note_alone(flow);
     if (alone)
       set_private(id, flow.solo_level);
     else if (resources_[uses_[flow.first_use].resource].stamp != stamp_)

@@ -28,34 +28,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "sim/event_queue.h"
+#include "sim/flow.h"
 #include "sim/ids.h"
 #include "sim/units.h"
 
 namespace railyard::sim {
-
-struct ResourceUse {
-  ResourceId resource;
-  std::uint32_t weight = 1;
-};
-
-class FlowListener {
- public:
-  virtual ~FlowListener() = default;
-  virtual void on_flow_done(std::uint32_t tag) = 0;
-};
-
-struct FlowSpec {
-  std::span<const ResourceUse> uses{};  // each resource at most once
-  Bandwidth cap{};                      // 0 = none
-  std::uint32_t share = 1;
-  std::uint32_t multiplicity = 1;
-  FlowListener* listener = nullptr;  // told of each completion, with `tag`
-  std::uint32_t tag = 0;
-};
 
 class Network final : public EventHandler, public Settler {
  public:
@@ -87,6 +67,14 @@ class Network final : public EventHandler, public Settler {
         static_cast<std::int64_t>(resources_[resource.index()].unit_capacity));
   }
   [[nodiscard]] std::size_t resource_count() const { return resources_.size(); }
+  [[nodiscard]] std::size_t flow_count() const { return flows_.size(); }
+  // Whether a flow was ever held back by it. If not, more capacity would have changed nothing.
+  [[nodiscard]] bool limiting(ResourceId resource) const {
+    return resources_[resource.index()].limiting;
+  }
+  // A promise that none but flows `first`, `first` + 1, ... will be started; none may be under way.
+  // Solves get cheaper, rates stay the same: see network_prune.cpp.
+  void only_flows_from(FlowId first);
   [[nodiscard]] std::uint64_t solves() const { return solves_; }
 
   void on_event(std::uint32_t code, std::uint32_t argument) override;
@@ -107,9 +95,11 @@ class Network final : public EventHandler, public Settler {
     std::int64_t size = 0;         // bytes of the transfer under way
     std::uint32_t first_use = 0;
     std::uint16_t use_count = 0;
+    std::uint16_t solved_uses = 0;  // the first so many matter to its rate
     State state = State::idle;
     bool listed = false;  // in changed_
     bool pair = false;    // see ActiveUse
+    bool alone_noted = false;
     std::uint32_t bottleneck = kPrivate;
     std::uint32_t share = 1;
     std::uint32_t multiplicity = 1;
@@ -163,6 +153,7 @@ class Network final : public EventHandler, public Settler {
     std::uint32_t heap_position = 0xffffffff;
     std::vector<ActiveUse> active;  // pair flows that it holds back first
     std::uint32_t held = 0;         // how many those are
+    bool limiting = false;          // ever held back a flow
     std::vector<Mark> marks;        // min-heap; entries of flows that moved away are stale
   };
   struct Candidate {
@@ -196,6 +187,10 @@ class Network final : public EventHandler, public Settler {
   void sift_group(std::size_t position);
   [[nodiscard]] bool group_before(std::uint32_t a, std::uint32_t b) const;
   void schedule_groups();
+
+  // network_prune.cpp: resources that cannot matter, and those that did
+  class Pruning;
+  void note_alone(Flow& flow);
 
   // network_solve.cpp: max-min
   void solve_component(std::uint32_t seed);

@@ -24,9 +24,9 @@ std::uint64_t Network::level_of(std::uint32_t resource) const {
 
 // Joins the clusters of a flow's resources, the smaller into the larger.
 void Network::merge_clusters(const Flow& flow) {
-  if (flow.use_count == 0) return;
+  if (flow.solved_uses == 0) return;
   std::uint32_t into = resources_[uses_[flow.first_use].resource].cluster;
-  for (std::uint32_t u = flow.first_use + 1; u < flow.first_use + flow.use_count; ++u) {
+  for (std::uint32_t u = flow.first_use + 1; u < flow.first_use + flow.solved_uses; ++u) {
     std::uint32_t from = resources_[uses_[u].resource].cluster;
     if (from == into) continue;
     if (clusters_[from].members.size() > clusters_[into].members.size()) std::swap(from, into);
@@ -85,7 +85,7 @@ void Network::search(std::uint32_t seed) {
       if (flow.stamp == stamp_) continue;
       flow.stamp = stamp_;
       if (flow.cap_level != kNone) capped_.push_back(active.flow);
-      for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
+      for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
         Resource& other = resources_[uses_[u].resource];
         if (other.stamp == stamp_) continue;
         other.stamp = stamp_;
@@ -93,10 +93,9 @@ void Network::search(std::uint32_t seed) {
       }
     }
   }
-  std::ranges::sort(capped_, [this](std::uint32_t a, std::uint32_t b) {
-    return flows_[a].cap_level != flows_[b].cap_level ? flows_[a].cap_level < flows_[b].cap_level
-                                                      : a < b;
-  });
+  // Equal caps, as channels of one protocol have them, need no order among themselves.
+  const auto by_cap = [this](std::uint32_t flow) { return flows_[flow].cap_level; };
+  if (!std::ranges::is_sorted(capped_, {}, by_cap)) std::ranges::sort(capped_, {}, by_cap);
 }
 
 // When flows have only ended, levels below that of the slowest of them stay as they are: filling
@@ -186,7 +185,7 @@ bool Network::next_level(std::uint64_t& level) {
 }
 
 void Network::take(const Flow& flow, std::uint64_t level) {
-  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
     Filling& filling = filling_[uses_[u].resource];
     filling.left -= Uint128(uses_[u].load) * level;
     filling.unfixed -= uses_[u].load;
@@ -218,6 +217,7 @@ void Network::hold_pair(std::uint32_t id, std::uint32_t position) {
 void Network::fix_all_on(std::uint32_t id, std::uint64_t level) {
   Resource& resource = resources_[id];
   resource.level = level;
+  resource.limiting = true;
   // What it held before it still holds, or the other resource would have claimed it by now.
   for (std::uint32_t i = 0; i < resource.held; ++i) {
     Filling& other = filling_[resource.active[i].other];

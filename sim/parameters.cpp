@@ -2,62 +2,61 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <optional>
+#include <type_traits>
 
 namespace railyard::sim {
 namespace {
 
-// Longer than any hardware or software delay that these parameters mean; sums stay far from the
-// clock's end.
-constexpr Duration kLongestDelay = microseconds(10'000'000);
+// What a value may be, in B/s, FLOP/s, bytes, seconds or by itself. Far beyond any hardware, but
+// near enough that times computed from it stay on the clock.
+struct Range {
+  double least;
+  double most;
+  bool or_zero;  // "no limit", "none", "no delay"
+  const char* text;
+};
 
-enum class Range { positive, not_negative, share };  // share: (0, 1]
+constexpr Range kShare{0.001, 1, false, "0.001 to 1"};
+constexpr Range kDelay{0, 10, true, "at most 10 s"};
+constexpr Range kRate{1e6, 1e14, true, "1 MB/s to 100 TB/s, or 0 for no limit"};
+constexpr Range kMemoryRate{1e9, 1e14, false, "1 GB/s to 100 TB/s"};
+constexpr Range kMemorySize{1e6, 1e15, false, "1 MB to 1 PB"};
+constexpr Range kPeak{1e9, 1e18, false, "1 GFLOP/s to 1,000 PFLOP/s"};
+constexpr Range kPeakOrNone{1e9, 1e18, true, "1 GFLOP/s to 1,000 PFLOP/s, or 0 for none"};
+constexpr Range kUnits{1, 100'000, false, "1 to 100,000"};
+constexpr Range kFactor{0, 100, true, "0 to 100"};
 
-// Names whose values are shares of a peak or line rate.
-bool is_share(std::string_view name) { return name.ends_with("efficiency"); }
-
-// Peaks and sizes that a GPU cannot be without. A bandwidth of 0 elsewhere means "no limit", and
-// peak_tf32 of 0 "this GPU has none".
-bool is_essential(std::string_view name) {
-  return name == "sms" || name == "peak_fp32" || name == "peak_fp16" || name == "hbm_bandwidth" ||
-         name == "hbm_capacity";
-}
-
+template <typename T>
 Range range_of(std::string_view name) {
-  if (is_share(name)) return Range::share;
-  return is_essential(name) ? Range::positive : Range::not_negative;
+  if constexpr (std::is_same_v<T, Duration>) return kDelay;
+  if constexpr (std::is_same_v<T, Bandwidth>) return name == "hbm_bandwidth" ? kMemoryRate : kRate;
+  if constexpr (std::is_same_v<T, Bytes>) return kMemorySize;
+  if constexpr (std::is_same_v<T, FlopsRate>) return name == "peak_tf32" ? kPeakOrNone : kPeak;
+  if constexpr (std::is_same_v<T, int>) return kUnits;
+  return name.ends_with("efficiency") ? kShare : kFactor;
 }
 
-const char* check_number(double value, Range range) {
-  if (!std::isfinite(value)) return "must be a finite number";
-  if (range == Range::share && !(value > 0 && value <= 1)) return "must be above 0 and at most 1";
-  if (range == Range::positive && value <= 0) return "must be positive";
-  return value < 0 ? "must not be negative" : nullptr;
-}
+double magnitude(int value) { return value; }
+double magnitude(double value) { return value; }
+double magnitude(FlopsRate value) { return value.per_second; }
+double magnitude(Bytes value) { return static_cast<double>(value.raw()); }
+double magnitude(Bandwidth value) { return to_gigabytes_per_second(value) * 1e9; }
+double magnitude(Duration value) { return to_seconds(value); }
 
-const char* check_value(int value, Range range) { return check_number(value, range); }
-const char* check_value(double value, Range range) { return check_number(value, range); }
-const char* check_value(FlopsRate value, Range range) {
-  return check_number(value.per_second, range);
-}
-const char* check_value(Bytes value, Range range) {
-  return check_number(static_cast<double>(value.raw()), range);
-}
-const char* check_value(Bandwidth value, Range range) {
-  return check_number(static_cast<double>(value.raw()), range);
-}
-const char* check_value(Duration value, Range range) {
-  if (value > kLongestDelay) return "must be at most 10 s";
-  return check_number(static_cast<double>(value.count()), range);
+// False for NaN, too.
+bool fits(double value, const Range& range) {
+  return (value >= range.least && value <= range.most) || (range.or_zero && value == 0);
 }
 
 template <typename Struct>
 Result<void> check_fields(const Struct& parameters, const std::string& prefix) {
   std::optional<Error> error;
   for_each_field<Struct>([&](const auto& field) {
-    const char* wrong = check_value(parameters.*field.member, range_of(field.name));
-    if (wrong != nullptr && !error)
-      error = bad_input(fmt::format("{} ({})", wrong, field.doc),
+    const auto value = parameters.*field.member;
+    const Range range = range_of<std::remove_const_t<decltype(value)>>(field.name);
+    if (!error && !fits(magnitude(value), range))
+      error = bad_input(fmt::format("must be {} ({})", range.text, field.doc),
                         fmt::format("{}.{}", prefix, field.name));
   });
   if (error) return *error;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::int64_t>::max();
+constexpr double kTwoTo63 = 9223372036854775808.0;
 
 struct Unit {
   std::string_view name;
@@ -188,9 +189,8 @@ std::string shortest(std::int64_t raw, std::span<const Unit> units) {
 
 // A whole number of picoseconds as a duration.
 Duration saturated(double picoseconds_count) {
-  constexpr double kLimit = 9223372036854775808.0;  // 2^63
-  if (picoseconds_count >= kLimit) return Duration::max();
-  if (picoseconds_count < -kLimit) return Duration::min();
+  if (picoseconds_count >= kTwoTo63) return Duration::max();
+  if (picoseconds_count < -kTwoTo63) return Duration::min();
   return Duration(static_cast<std::int64_t>(picoseconds_count));
 }
 
@@ -208,7 +208,8 @@ Duration transfer_time(Bytes size, Bandwidth rate) {
 }
 
 Bandwidth scale(Bandwidth rate, double ratio) {
-  return Bandwidth::from_raw(static_cast<std::int64_t>(static_cast<double>(rate.raw()) * ratio));
+  const double raw = static_cast<double>(rate.raw()) * ratio;
+  return Bandwidth::from_raw(raw < kTwoTo63 ? static_cast<std::int64_t>(raw) : kMaxCount);
 }
 
 Duration scale(Duration duration, double ratio) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "topologies/cluster_plan.h"
@@ -191,7 +192,9 @@ class Builder {
     for_each_trunk(shape, [&](const Trunk& trunk) {
       sim::Link link;
       link.link_class = sim::LinkClass::fabric;
-      link.capacity = shape.trunk_rate * trunk.width;
+      const std::int64_t most = std::numeric_limits<std::int64_t>::max() / trunk.width;
+      link.capacity =
+          sim::Bandwidth::from_raw(std::min(shape.trunk_rate.raw(), most)) * trunk.width;
       link.extra_latency = spec_.fabric.trunk_latency;
       link.width = trunk.width;
       add_cable(plan_.first_switch() + trunk.a, plan_.first_switch() + trunk.b, link);
@@ -240,6 +243,13 @@ Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
         fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails, machine.nics.size()));
   keep_nics(machine, rails);
   return machine;
+}
+
+Result<ClusterSize> cluster_size(const ClusterSpec& spec) {
+  RAILYARD_ASSIGN(const MachineSpec machine, resolve_machine(spec));
+  RAILYARD_TRY(check_sizes(spec, machine));
+  RAILYARD_ASSIGN(const ClusterPlan plan, make_plan(spec, machine));
+  return ClusterSize{plan.gpus(), plan.devices(), plan.slots()};
 }
 
 Result<sim::Topology> build(const ClusterSpec& spec) {

@@ -51,6 +51,14 @@ struct ClusterSpec {
 // The machine of the nodes, before the overrides.
 sim::Result<MachineSpec> cluster_machine(const ClusterSpec& spec);
 
+// How much there is to build. Cost: that of the plan, whatever the number of nodes.
+struct ClusterSize {
+  std::uint64_t gpus = 0;
+  std::uint64_t devices = 0;  // GPUs included
+  std::uint64_t links = 0;    // both directions counted
+};
+sim::Result<ClusterSize> cluster_size(const ClusterSpec& spec);
+
 sim::Result<sim::Topology> build(const ClusterSpec& spec);
 
 // The machine of every node, with the overrides applied and the NICs that are not cabled left out.

@@ -13,6 +13,7 @@ using sim::ConnectionCost;
 using sim::Duration;
 using sim::Protocol;
 
+constexpr Bandwidth kSlowestLink = sim::bytes_per_second(1'000);
 constexpr std::int64_t kLlGrain = 16;
 constexpr std::int64_t kLl128Grain = 1'920;
 // Blocks that NCCL moves in one operation where a schedule has one for each.
@@ -29,7 +30,7 @@ std::int64_t blocks_at_once(const sim::Lane& lane) {
 }  // namespace
 
 Bandwidth CommCosts::link_capacity(const sim::Link& link) const {
-  return std::max(Bandwidth::from_raw(1),
+  return std::max(kSlowestLink,
                   sim::scale(link.capacity, parameters_->link(link.link_class).efficiency));
 }
 

@@ -23,6 +23,7 @@
 //   shortest
 //                paths to the switch, and back; each link once. To it: copy, proxy_send and L; from
 //                it: L + P.net_hop_latency, flush and proxy_recv
+//   link         line rate x efficiency, at least 1 kB/s: shares of less would round to nothing
 //   slowdown     compute kernels  sms / (sms - channels), waves not quantised
 //                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections
 //                can send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency

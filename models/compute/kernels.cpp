@@ -14,18 +14,22 @@ double KernelModel::peak() const {
   }
 }
 
-KernelTime KernelModel::move(Bytes traffic) const {
-  const sim::Bandwidth rate = sim::scale(gpu_.hbm_bandwidth, gpu_.memory_efficiency);
-  return {sim::transfer_time(traffic, rate), sim::KernelBound::memory};
+// Without work there is no kernel.
+KernelTime KernelModel::at_least_minimum(KernelTime time) const {
+  if (time.time.count() > 0) time.time = std::max(time.time, gpu_.min_kernel_time);
+  return time;
 }
 
+KernelTime KernelModel::move(Bytes traffic) const { return roofline({}, traffic, {}); }
+
 KernelTime KernelModel::roofline(Flops work, Bytes traffic, LayerKind kind) const {
-  const KernelTime memory = move(traffic);
-  if (work.raw() == 0) return memory;
+  const sim::Bandwidth rate = sim::scale(gpu_.hbm_bandwidth, gpu_.memory_efficiency);
+  const sim::Duration memory = sim::transfer_time(traffic, rate);
+  if (work.raw() == 0) return at_least_minimum({memory, sim::KernelBound::memory});
   const double efficiency = kind == LayerKind::conv ? gpu_.conv_efficiency : gpu_.gemm_efficiency;
   const sim::Duration arithmetic = sim::compute_time(work, peak() * efficiency);
-  if (arithmetic < memory.time) return memory;
-  return {arithmetic, sim::KernelBound::compute};
+  if (arithmetic < memory) return at_least_minimum({memory, sim::KernelBound::memory});
+  return at_least_minimum({arithmetic, sim::KernelBound::compute});
 }
 
 KernelTime KernelModel::forward(const Layer& layer, std::int64_t samples) const {

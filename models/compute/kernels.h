@@ -1,6 +1,7 @@
 // GPU kernels from work: a roofline with stated efficiencies.
 //
-//   time = max( FLOPs / (efficiency x peak), bytes / (memory_efficiency x hbm_bandwidth) )
+//   time = max( FLOPs / (efficiency x peak), bytes / (memory_efficiency x hbm_bandwidth),
+//               min_kernel_time )
 //
 // The peak is that of the compute precision (TF32 falls back to FP32, FP16 and BF16 use the tensor
 // peak); the efficiency is gemm_efficiency or conv_efficiency by the layer's kind. A kernel is
@@ -41,6 +42,7 @@ class KernelModel {
   [[nodiscard]] KernelTime move(Bytes traffic) const;
 
  private:
+  [[nodiscard]] KernelTime at_least_minimum(KernelTime time) const;
   [[nodiscard]] KernelTime roofline(Flops work, Bytes traffic, LayerKind kind) const;
   [[nodiscard]] double peak() const;
 

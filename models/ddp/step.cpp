@@ -15,6 +15,11 @@ using sim::Task;
 // many).
 constexpr std::size_t kTensorsPerOptimizerLaunch = 48;
 
+// DistributedDataParallel.broadcast_bucket_size, and how many of them c10d's coalesced broadcast
+// starts before it waits for the first.
+constexpr std::int64_t kBroadcastBytes = std::int64_t{250} << 20;
+constexpr std::size_t kBroadcastsInFlight = 2;
+
 // The part of a backward pass that decides when a bucket is launched.
 class Reducer {
  public:
@@ -54,15 +59,28 @@ Task rebuild_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollecti
   }
 }
 
+Task unflatten_buffers(const DdpProgram& program, DdpRank& rank, std::size_t piece,
+                       GpuEventId broadcast_over) {
+  rank.host->gpu().wait(rank.compute, broadcast_over);
+  co_await rank.host->launch(rank.compute, program.flatten_buffers[piece]);
+}
+
 Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
   sim::HostThread& host = *rank.host;
+  std::vector<GpuEventId> over;
   for (std::size_t i = 0; i < calls.buffers.size(); ++i) {
+    if (i >= kBroadcastsInFlight) {
+      const std::size_t done = i - kBroadcastsInFlight;
+      co_await unflatten_buffers(program, rank, done, over[done]);
+    }
     co_await host.launch(rank.compute, program.flatten_buffers[i]);
     GpuEventId ready;
     co_await launch_collective(rank, calls.buffers[i], program.buffer_name, ready);
-    host.gpu().wait(rank.compute, host.gpu().record(rank.communication));
-    co_await host.launch(rank.compute, program.flatten_buffers[i]);  // and back
+    over.push_back(host.gpu().record(rank.communication));
   }
+  const std::size_t open = std::min(over.size(), kBroadcastsInFlight);
+  for (std::size_t i = over.size() - open; i < over.size(); ++i)
+    co_await unflatten_buffers(program, rank, i, over[i]);
 }
 
 // The reductions of one iteration: when each is over on the communication stream.
@@ -95,7 +113,7 @@ Task launch_bitmap(const DdpProgram& program, DdpRank& rank, const DdpCollective
 Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, Reductions& done) {
   sim::HostThread& host = *rank.host;
   const BucketList& buckets = program.plan.of_iteration(iteration);
-  const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
+  const DdpCollectives& calls = program.of_iteration(iteration);
   const bool at_end = iteration == 1 && program.plan.first_iteration_at_end;
   Reducer reducer(program, buckets);
   rank.marks.back().bucket_ready.resize(buckets.size());
@@ -141,6 +159,19 @@ Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
 }
 
 Kernel named(const KernelTime& time, std::uint32_t name) { return {time.time, time.bound, name}; }
+
+// The broadcasts of the buffers, by type.
+std::vector<DdpCall> buffer_pieces(const Buffers& buffers) {
+  std::vector<DdpCall> pieces;
+  const auto add = [&](std::int64_t elements, std::int64_t element) {
+    for (std::int64_t left = elements * element; left > 0; left -= kBroadcastBytes)
+      pieces.push_back(
+          {sim::Collective::broadcast, sim::bytes(std::min(left, kBroadcastBytes)), element});
+  };
+  add(buffers.fp32_elements, 4);
+  add(buffers.int64_elements, 8);
+  return pieces;
+}
 
 // Kernels of the layers, forward in execution order and backward reversed.
 void add_layers(const NeuralNetwork& network, const DdpOptions& options, const KernelModel& kernels,
@@ -193,11 +224,9 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
     if (!std::ranges::binary_search(program.unused, index))  // no gradient, no step
       optimizer += sim::bytes(tensor.elements * options.optimizer_bytes);
   }
-  for (const auto& [elements, size] : {std::pair{network.buffers().fp32_elements, 4},
-                                       std::pair{network.buffers().int64_elements, 8}})
-    if (elements > 0)
-      program.flatten_buffers.push_back(
-          named(kernels.move(sim::bytes(elements * size * 2)), trace.name("flatten buffers")));
+  for (const DdpCall& piece : buffer_pieces(network.buffers()))
+    program.flatten_buffers.push_back(
+        named(kernels.move(piece.size * 2), trace.name("flatten buffers")));
   if (optimizer.raw() == 0) return;
   const auto launches = static_cast<std::int64_t>(
       (inputs.tensors.size() + kTensorsPerOptimizerLaunch - 1) / kTensorsPerOptimizerLaunch);
@@ -221,13 +250,7 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
     calls.rebuild.push_back(
         {Collective::broadcast, sim::bytes(static_cast<std::int64_t>(buckets.size()) * 4), 4});
   }
-  if (options.broadcast_buffers) {
-    const Buffers& buffers = network.buffers();
-    if (buffers.fp32_elements > 0)
-      calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.fp32_elements * 4), 4});
-    if (buffers.int64_elements > 0)
-      calls.buffers.push_back({Collective::broadcast, sim::bytes(buffers.int64_elements * 8), 8});
-  }
+  if (options.broadcast_buffers) calls.buffers = buffer_pieces(network.buffers());
   for (const Bucket& bucket : buckets) {
     const Dtype dtype = inputs.tensors[bucket.parameters.front()].dtype;
     calls.buckets.push_back({Collective::all_reduce, bucket.size, element_size(dtype)});
@@ -247,16 +270,17 @@ static Result<void> check_batch(const NeuralNetwork& network, const DdpOptions& 
                 layer.work.wgrad_elements;
   const sim::Int128 most = std::max(elements * 8, sim::Int128(training_flops(network).raw()));
   if (most * options.batch_per_gpu < sim::Int128(1) << 62) return {};
-  return sim::bad_input(
-      fmt::format("batch_per_gpu {} is too large: the work of one step of {} "
-                  "does not fit 62 bits",
-                  options.batch_per_gpu, network.name()));
+  return sim::bad_input(fmt::format("batch_per_gpu {} is too large: the work of one step of {} "
+                                    "does not fit 62 bits",
+                                    options.batch_per_gpu, network.name()),
+                        "batch_per_gpu");
 }
 
 Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
                                      const KernelModel& kernels, sim::Trace& trace) {
   RAILYARD_TRY(check_batch(network, options));
   DdpProgram program;
+  program.iteration_count = options.iterations;
   RAILYARD_ASSIGN(program.plan, plan_buckets(network, options.buckets));
   program.unused = program.plan.unused;
   add_layers(network, options, kernels, trace, program);
@@ -270,9 +294,8 @@ Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOpti
 
 Task run_ddp(const DdpProgram& program, DdpRank& rank) {
   sim::HostThread& host = *rank.host;
-  for (std::int64_t iteration = 1;
-       iteration <= static_cast<std::int64_t>(program.iterations.size()); ++iteration) {
-    const DdpCollectives& calls = program.iterations[static_cast<std::size_t>(iteration - 1)];
+  for (std::int64_t iteration = 1; iteration <= program.iteration_count; ++iteration) {
+    const DdpCollectives& calls = program.of_iteration(iteration);
     rank.marks.emplace_back();
     co_await rebuild_buckets(program, rank, calls);
     co_await broadcast_buffers(program, rank, calls);

@@ -1,8 +1,8 @@
 // DistributedDataParallel, step by step, as PyTorch runs it on every rank. Read next to
 // torch/nn/parallel/distributed.py and torch/csrc/distributed/c10d/reducer.cpp:
 //
-//   forward    rebuild of the buckets (once: two broadcasts and a host sync), broadcast of buffers,
-//              then the layers' kernels
+//   forward    rebuild of the buckets (once: two broadcasts and a host sync), broadcast of buffers
+//              (coalesced by type in pieces of 250 MiB, two at a time), then the layers' kernels
 //   backward   per layer dgrad, wgrad; per parameter, in arrival order, the hook: one kernel that
 //              scales the gradient into its bucket; a bucket that is full is launched if it is next
 //              in order, with all complete ones behind it: an event on the compute stream, the
@@ -13,12 +13,14 @@
 //              the end; at the first parameter that went unused the host itself waits for it
 //   step       the optimizer, behind all of that on the compute stream
 //
-// Not modelled: the kernel that zeroes the bucket's part of an unused parameter.
+// All of these collectives are in place. Not modelled: the kernel that zeroes the bucket's part of
+// an unused parameter; pieces of buffers end at 250 MiB, where PyTorch's end with a whole tensor.
 // The host never waits in a steady iteration without unused parameters; it runs ahead of the GPU
 // until the launch queue is full, or is the bottleneck itself. All ranks run the same program; they
 // differ in what their GPU and host cost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -40,6 +42,7 @@ struct DdpOptions {
   bool recompute = false;       // activation checkpointing: each layer's forward runs again
   bool broadcast_buffers = true;
   std::int64_t optimizer_bytes = 20;  // HBM traffic per parameter and step; 0 = no optimizer
+  int optimizer_states = 1;           // tensors as large as the parameters that it keeps
   std::int64_t iterations = 3;
 };
 
@@ -63,15 +66,24 @@ struct DdpProgram {
   std::vector<sim::Kernel> copy_in;   // by DDP index: gradient -> bucket
   std::vector<sim::Kernel> copy_out;  // by DDP index: bucket -> gradient; empty with bucket views
   std::vector<sim::Kernel> optimizer;
-  std::vector<sim::Kernel> flatten_buffers;
-  std::vector<std::uint32_t> unused;  // DDP indices
+  std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers
+  std::vector<std::uint32_t> unused;         // DDP indices
   BucketPlan plan;
-  std::vector<DdpCollectives> iterations;
+  std::int64_t iteration_count = 0;
+  std::vector<DdpCollectives> iterations;  // from the first on; the last serves all later ones
+  [[nodiscard]] const DdpCollectives& of_iteration(std::int64_t iteration) const {
+    return iterations[static_cast<std::size_t>(
+        std::min(iteration, static_cast<std::int64_t>(iterations.size())) - 1)];
+  }
   std::uint32_t bucket_name = 0;  // Trace names of the collectives
   std::uint32_t buffer_name = 0;
   std::uint32_t rebuild_name = 0;
   std::uint32_t unused_name = 0;
 };
+
+// Iterations that may differ: the buckets are rebuilt before the third at the latest, and the
+// fourth is like all that follow.
+inline constexpr std::int64_t kDistinctIterations = 4;
 
 // What a collective of DDP is called with, for whoever turns calls into plans.
 struct DdpCall {

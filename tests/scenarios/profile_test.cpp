@@ -105,12 +105,12 @@ TEST_CASE("what is wrong with a profile is said with its place") {
   CHECK(error_with("railyard_profile: 1\n", "") ==
         "p.yaml:1:1: the key 'railyard_profile' is missing");
   CHECK(error_with("sms: 132", "sms: 0") ==
-        "p.yaml:4:8: gpu.sms: must be positive (streaming multiprocessors)");
+        "p.yaml:4:8: gpu.sms: must be 1 to 100,000 (streaming multiprocessors)");
   CHECK(error_with("  sms: 132\n", "") ==
-        "p.yaml:1:1: gpu.sms: must be positive (streaming multiprocessors)");
+        "p.yaml:1:1: gpu.sms: must be 1 to 100,000 (streaming multiprocessors)");
   CHECK(error_with("efficiency: 0.82", "efficiency: 1.2") ==
-        "p.yaml:13:24: links.nvlink.efficiency: must be above 0 and at most 1 (achievable share of "
-        "the line rate, 0..1)");
+        "p.yaml:13:24: links.nvlink.efficiency: must be 0.001 to 1 (achievable share of the line "
+        "rate, 0..1)");
   CHECK(error_with("latency: 700ns", "latency: 11s") ==
         "p.yaml:13:39: links.nvlink.latency: must be at most 10 s (of one link, the switch behind "
         "it included)");
@@ -163,7 +163,7 @@ TEST_CASE("validate: every number has a range") {
   p.gpu.comm_hbm_factor = -1;
   CHECK(sim::validate(p).error().where == "gpu.comm_hbm_factor");
   p.gpu.comm_hbm_factor = std::numeric_limits<double>::quiet_NaN();
-  CHECK(sim::validate(p).error().message.starts_with("must be a finite number"));
+  CHECK(sim::validate(p).error().message.starts_with("must be 0 to 100"));
   p.gpu.comm_hbm_factor = 0;
   p.gpu.peak_tf32 = {};
   CHECK(sim::validate(p).ok());

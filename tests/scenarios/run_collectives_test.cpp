@@ -1,6 +1,8 @@
 // Rows of nccl-tests: sizes, counts, bandwidths, and the smallest messages there are.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "scenarios/run.h"
 #include "tests/scenarios/run_helpers.h"
 
@@ -135,6 +137,29 @@ TEST_CASE("rows are in the order of the scenario, and the objective is their sum
   for (const CollectiveRow& row : result.collectives) sum += row.time;
   CHECK(objective_time(result) == sum);
   CHECK(result.collectives[0].time < result.collectives[1].time);
+}
+
+// NCCL's sends and receives have LL and Simple. By size the choice is for all collectives of a
+// sweep; alone it is this one's, and wrong.
+TEST_CASE("AllToAll where LL128 is chosen by size runs with Simple, and says so") {
+  const RunResult result =
+      good_run(full_scenario("railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nnccl:\n"
+                             "  - {up_to: 1KiB, algorithm: Ring, protocol: LL, channels: 2}\n"
+                             "  - {up_to: 1MiB, algorithm: Ring, protocol: LL128, channels: 2}\n"
+                             "  - {algorithm: Ring, protocol: Simple, channels: 2}\n"
+                             "collectives: [{collective: AllToAll, sizes: [1KiB, 1MiB, 2MiB]},\n"
+                             "              {collective: AllReduce, sizes: [1MiB]}]\n"));
+  REQUIRE(result.collectives.size() == 4);
+  CHECK(result.collectives[0].protocol == sim::Protocol::ll);
+  CHECK(result.collectives[1].protocol == sim::Protocol::simple);
+  CHECK(result.collectives[2].protocol == sim::Protocol::simple);
+  CHECK(result.collectives[3].protocol == sim::Protocol::ll128);
+  const std::string note =
+      "warning: AllToAll is sends and receives, which have no LL128; where LL128 is chosen it ran "
+      "with Simple";
+  CHECK(std::ranges::count(result.notes, note) == 1);
+  const RunResult without = good_run(eight("{collective: AllToAll, sizes: [1MiB]}"));
+  CHECK(std::ranges::count(without.notes, note) == 0);
 }
 
 TEST_CASE("up_to includes its size, and counts what NCCL is called with") {

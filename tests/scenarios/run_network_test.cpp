@@ -1,6 +1,9 @@
 // Who shares which link: rails, oversubscription, raw traffic, groups that run at once.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "scenarios/run.h"
 #include "tests/scenarios/run_helpers.h"
 
@@ -154,7 +157,7 @@ TEST_CASE("the NIC at either end is its own GPU's") {
 
 TEST_CASE("traffic of ranks that are not there is refused") {
   CHECK(error_of_run(flat("[{from: 0, to: 8, size: 1MiB}]")) ==
-        "a flow from rank 0 to rank 8: there are 8 ranks");
+        "s.yaml:3:11: traffic[0]: a flow from rank 0 to rank 8: there are 8 ranks");
 }
 
 TEST_CASE("background traffic slows a collective, and is slowed by it") {
@@ -215,6 +218,42 @@ TEST_CASE("the rows of a group count its ranks, its messages those of all its co
   CHECK(result.collectives[2].ranks == 8);
 }
 
+// Groups 0, 2, 4, 6 and 1, 3, 5, 7.
+TEST_CASE("kept messages and spans name the ranks of the job") {
+  RunOptions options;
+  options.message_limit = 100'000;
+  options.trace_ranks = 8;
+  const RunResult result = good_run(
+      full_scenario("railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\n"
+                    "ranks: {groups: {every-other: {size: 4, stride: 2}}}\n"
+                    "nccl: {algorithm: Ring, protocol: LL, channels: 1}\n"
+                    "collectives: [{collective: AllReduce, sizes: [1KiB], group: every-other},\n"
+                    "              {collective: AllGather, sizes: [1MiB]}]\n"),
+      options);
+  std::set<std::uint32_t> senders;
+  for (const KeptMessage& message : result.kept_messages) {
+    if (message.name != "AllReduce") continue;
+    senders.insert(message.from);
+    CHECK(message.from % 2 == message.to % 2);
+  }
+  CHECK(senders.size() == 8);
+  // One span per call and rank, as long as the call: time is its own plus the launch's.
+  REQUIRE(result.spans.size() == 16);
+  CHECK(result.stream_names == std::vector<std::string>{"collectives"});
+  for (const sim::Span& span : result.spans) {
+    const bool first = result.span_names[span.name] == "AllReduce 1KiB every-other";
+    CHECK((first || result.span_names[span.name] == "AllGather 1MiB"));
+    CHECK(span.end > span.start);
+    CHECK(span.end - span.start <= result.collectives[first ? 0 : 1].time);
+  }
+  for (const KeptMessage& message : result.kept_messages) {
+    const bool inside = std::ranges::any_of(result.spans, [&](const sim::Span& span) {
+      return span.rank == message.to && span.start <= message.start && message.arrival <= span.end;
+    });
+    CHECK(inside);
+  }
+}
+
 TEST_CASE("a group that does not fit is refused") {
   const auto refused = [](const std::string& groups) {
     return error_of_run(full_scenario(
@@ -223,10 +262,12 @@ TEST_CASE("a group that does not fit is refused") {
         "collectives: [{collective: AllReduce, sizes: [1KiB], group: some}]\n"));
   };
   CHECK(refused("{size: 3}") ==
-        "group 'some': the world's 8 ranks do not divide by size 3 x stride 1 = 3");
-  CHECK(refused("{size: 16}") == "group 'some': size 16 exceeds the world's 8 ranks");
-  CHECK(refused("[0, 8]").find("8") != std::string::npos);
-  CHECK(refused("[0, 8]") != "no error");
+        "s.yaml:3:24: ranks.groups.some: group 'some': the world's 8 ranks do not divide by size 3 "
+        "x stride 1 = 3");
+  CHECK(refused("{size: 16}") ==
+        "s.yaml:3:24: ranks.groups.some: group 'some': size 16 exceeds the world's 8 ranks");
+  CHECK(refused("[0, 8]") ==
+        "s.yaml:3:28: ranks.groups.some[1]: rank 8 is not in the world of 8 ranks");
 }
 
 }  // namespace

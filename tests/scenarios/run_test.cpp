@@ -84,7 +84,7 @@ ranks: {gpus_per_node: 2}
 parameters:
   gpu: {sms: 132, peak_fp16: 1000TFLOP/s, peak_fp32: 64TFLOP/s, hbm_bandwidth: 3000GB/s,
         conv_efficiency: 0.25, gemm_efficiency: 0.5, memory_efficiency: 0.75, kernel_gap: 1us,
-        comm_hbm_factor: 2.5}
+        min_kernel_time: 1.5us, comm_hbm_factor: 2.5}
   host: {op_launch: 5us, collective_launch: 4us, launch_latency: 10us, collective_start: 5us,
          grad_hook: 10us}
   network: {proxy_send: 700ns, proxy_recv: 800ns, flush: 100ns}
@@ -226,6 +226,7 @@ TEST_CASE("progress grows from run to end") {
   RunOptions options;
   std::vector<double> seen;
   options.limits.progress = [&](double share) { seen.push_back(share); };
+  options.limits.expected_events = estimate(long_run()).value().events;
   CHECK(run_of(long_run(), options).outcome == Outcome::drained);
   REQUIRE(seen.size() >= 2);
   CHECK(std::ranges::is_sorted(seen));

@@ -44,11 +44,23 @@ Group ring_group() {
 // every message 1 us of latency.
 struct Hand : CollectiveSource, CostModel {
   std::map<std::pair<Collective, std::int64_t>, std::shared_ptr<const Schedule>> built;
+  Duration latency = 1_us;
   Duration credit_latency{};
 
+  static tests::HandSchedule deadlock(const CollectiveCall& call) {
+    tests::HandSchedule schedule(call, kRanks);
+    schedule.work(tests::linear_work(call.size.raw(), call.size.raw()));
+    std::vector<LaneId> lanes;
+    for (std::uint32_t r = 0; r < kRanks; ++r)
+      lanes.push_back(schedule.lane(r, {tests::op(Primitive::recv), tests::op(Primitive::send)},
+                                    LaneRole::ring, r));
+    for (std::uint32_t r = 0; r < kRanks; ++r) schedule.connect(lanes[r], lanes[(r + 1) % kRanks]);
+    return schedule;
+  }
   static tests::HandSchedule build(const CollectiveCall& call) {
     const std::int64_t size = call.size.raw();
     if (size == 0) return {call, kRanks};
+    if (call.collective == Collective::all_gather) return deadlock(call);
     if (call.collective == Collective::broadcast) return tests::broadcast_chain(kRanks, size, 1000);
     return tests::ring_all_reduce(kRanks, size, size / kRanks);
   }
@@ -65,7 +77,7 @@ struct Hand : CollectiveSource, CostModel {
     const Connection& ends = schedule.connections[connection.index()];
     ConnectionCost cost;
     cost.route = {LinkId(schedule.lanes[ends.from.index()].rank)};
-    cost.latency = 1_us;
+    cost.latency = latency;
     cost.credit_latency = credit_latency;
     return cost;
   }
@@ -290,9 +302,55 @@ TEST_CASE("runner: of a call under way it says what every lane waits for") {
   bench.simulation.queue().run();
   CHECK(bench.runner.waiting(10) ==
         std::vector<std::string>{"call 0 (Broadcast): rank 11 never entered",
-                                 "rank 1 channel 0 ring: not started",
-                                 "rank 2 channel 0 ring: recvCopySend waits for data of rank 1",
-                                 "rank 3 channel 0 ring: recv waits for data of rank 2"});
+                                 "rank 11 channel 0 ring: not started",
+                                 "rank 12 channel 0 ring: recvCopySend waits for data of rank 11",
+                                 "rank 13 channel 0 ring: recv waits for data of rank 12"});
+}
+
+// Everybody receives before it sends.
+TEST_CASE("runner: a schedule that waits for itself is told, replayed or not") {
+  for (const bool replay : {false, true}) {
+    CAPTURE(replay);
+    Bench bench({.replay = replay});
+    bench.enter_all(bench.plan(Collective::all_gather, 1000), 0_us);
+    CHECK(bench.simulation.queue().run() == EventQueue::Outcome::drained);
+    CHECK(bench.left.empty());
+    const std::vector<std::string> lines = bench.runner.waiting(10);
+    REQUIRE(lines.size() == kRanks);
+    CHECK(lines[0] == "rank 10 channel 0 ring: recv waits for data of rank 13");
+    CHECK(lines[3] == "rank 13 channel 0 ring: recv waits for data of rank 12");
+    CHECK(bench.runner.waiting(2).size() == 2);
+  }
+}
+
+// Six steps of 20 days each: the clock stops at 53.
+TEST_CASE("runner: a call that lasts longer than the clock leaves the run unfinished") {
+  Hand slow;
+  slow.latency = 20 * 86'400'000 * 1_ms;
+  for (const bool replay : {false, true}) {
+    Bench bench({.replay = replay}, slow);
+    bench.enter_all(bench.plan(Collective::all_reduce, 4000), 0_us);
+    CHECK(bench.simulation.queue().run({.until = kEndOfTime}) == EventQueue::Outcome::limit);
+    CHECK(bench.left.empty());
+  }
+}
+
+// Every link is used by one flow without a cap: the ring is held back by all of them, the chain of
+// the Broadcast by all but the last.
+TEST_CASE("runner: it knows the links that held something back") {
+  std::vector<bool> links(kRanks, false);
+  Bench reduce({.replay = true});
+  reduce.runner.mark_limiting(links);
+  CHECK(links == std::vector<bool>(kRanks, false));
+  reduce.enter_all(reduce.plan(Collective::all_reduce, 4000), 0_us);
+  reduce.run();
+  reduce.runner.mark_limiting(links);
+  CHECK(links == std::vector<bool>(kRanks, true));
+  Bench chain;
+  chain.enter_all(chain.plan(Collective::broadcast, 4000), 0_us);
+  chain.run();
+  for (std::size_t r = 0; r < kRanks; ++r)
+    CHECK(chain.simulation.network().limiting(ResourceId(r)) == (r + 1 < kRanks));
 }
 
 // A job: every rank runs kernels of random lengths and the same ten calls, on two streams.

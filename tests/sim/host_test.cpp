@@ -73,6 +73,17 @@ TEST_CASE("host: a full launch queue blocks the host until a kernel has ended") 
   CHECK(machine.log[1025] == Time(20'001_us));
 }
 
+// Launch 1024 begins at 10,240, when all 1024 kernels before it are pending. The first ends at
+// 10 + 10,235: before the ten of the launch are over, so the launch is not delayed, nor is it
+// early.
+TEST_CASE("host: the time of a launch passes also where the queue was full at its beginning") {
+  Machine machine({.op_launch = 10_us});
+  machine.run(launch_many(machine, 1025, 10'235_us));
+  CHECK(machine.log[1023] == Time(10'240_us));
+  CHECK(machine.trace.spans().front().end == Time(10'245_us));
+  CHECK(machine.log[1024] == Time(10'250_us));
+}
+
 // A launch that costs no host time returns without an event, but not past a full queue.
 TEST_CASE("host: launches without host time still stop at a full queue") {
   Machine machine;

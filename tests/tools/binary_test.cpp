@@ -60,6 +60,11 @@ TEST_CASE("program: usage errors are status 2 and name the mistake") {
                                                     {"run", "a.yaml", "--format", "xml"},
                                                     {"run", "a.yaml", "--max-memory", "3"},
                                                     {"run", "a.yaml", "--ranks", "-1"},
+                                                    {"run", "a.yaml", "--timeout", "nan"},
+                                                    {"run", "a.yaml", "--timeout", "inf"},
+                                                    {"run", "a.yaml", "--timeout", "0"},
+                                                    {"run", "a.yaml", "--max-events", "nan"},
+                                                    {"run", "a.yaml", "--max-events", "1e300"},
                                                     {"explore", "a.yaml", "--jobs", "0"},
                                                     {"topo"},
                                                     {"topo", "show"},
@@ -72,6 +77,8 @@ TEST_CASE("program: usage errors are status 2 and name the mistake") {
   }
   CHECK(contains(run_program(directory, {"run", "a.yaml", "--format", "xml"}).err,
                  "unknown output format 'xml' (one of: table, nccl-tests)"));
+  CHECK(contains(run_program(directory, {"run", "a.yaml", "--timeout", "nan"}).err,
+                 "--timeout: a number above 0 and at most 1e15 is expected, not 'nan'"));
 }
 
 TEST_CASE("program: bad input is status 1, one line, and nothing is written") {

@@ -76,6 +76,10 @@ TEST_CASE("long lines are broken at spaces") {
 TEST_CASE("a progress line tells share and time to go") {
   CHECK(progress_text("simulating", 0.25, 30) ==
         "simulating  25 %  30 s so far, about 1 min 30 s to go");
+  CHECK(share_text(250, 1000) == "about 25.0 % of the estimate");
+  CHECK(share_text(1000, 1000) == "about 100.0 % of the estimate");
+  CHECK(share_text(2'150'000'000, 100) == "more than the 100 that were estimated");
+  CHECK(share_text(5, 0) == "more than the 0 that were estimated");
   CHECK(progress_text("simulating", 0, 3) == "simulating   0 %  3 s so far");
   CHECK(progress_text("simulating", 2, 3) == "simulating 100 %  3 s so far, about 0 s to go");
 }

@@ -140,6 +140,27 @@ TEST_CASE("timeline: a sweep without spans shows its calls in turn") {
   CHECK(named(all, "AllGather")[0].at("args").at("protocol") == "LL");
 }
 
+TEST_CASE("timeline: spans of a sweep say what is known of their calls") {
+  auto result = tests::collective_result();
+  REQUIRE(result.collectives.size() >= 2);
+  result.collectives[1].label = "AllGather 1MiB";
+  sim::Span span;
+  span.kind = sim::SpanKind::collective;
+  span.end = sim::Time(5_us);
+  result.spans = {span};
+  result.span_names = {"AllGather 1MiB"};
+  result.stream_names = {"collectives"};
+  result.kept_messages = {message(0, 1, 0, 4)};
+  const json all = events(result);
+  const json calls = named(all, "AllGather 1MiB");
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].at("dur") == 5.0);
+  CHECK(calls[0].at("cat") == "collective");
+  CHECK(calls[0].at("args").at("channels") == result.collectives[1].channels);
+  CHECK(calls[0].at("args").at("bytes") == result.collectives[1].size.raw());
+  CHECK(named(all, "thread_name")[0].at("args").at("name") == "collectives");
+}
+
 TEST_CASE("timeline: independent transfers are on a thread of their sender") {
   const json all = events(tests::flow_result(), 2);
   const json flows = named(all, "transfer");

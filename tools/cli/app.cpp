@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -56,6 +57,16 @@ CLI::Option* add_enum(CLI::App& app, const std::string& names, Enum& out) {
       app, names, [](const std::string& text) { return sim::parse_enum<Enum>(text); }, out);
 }
 
+// Above 0 and at most a thousand million million. CLI::PositiveNumber lets "nan" and "inf" through.
+std::string positive(const std::string& text) {
+  constexpr double kMost = 1e15;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data(), end, value);
+  if (failed == std::errc() && stop == end && value > 0 && value <= kMost) return {};
+  return fmt::format("a number above 0 and at most 1e15 is expected, not '{}'", text);
+}
+
 void add_scenario(CLI::App& app, SimulationArguments& out) {
   app.add_option("SCENARIO", out.scenario,
                  "A scenario file, or the name of a shipped one (railyard help scenarios)")
@@ -78,7 +89,7 @@ void add_common(CLI::App& app, SimulationArguments& out) {
       ->description("Refuse what would need more memory (default 16GB)");
   app.add_option("--max-events", out.max_events, "Refuse what would take more events (default 5e9)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
 }
 
 void add_run(CLI::App& app, RunArguments& out) {
@@ -104,7 +115,7 @@ void add_run(CLI::App& app, RunArguments& out) {
       ->check(CLI::PositiveNumber);
   run.add_option("--timeout", out.timeout_seconds, "Stop after so much time and say how far it was")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   run.footer("Example: railyard run gpt2-xl-ddp-4x8-h100 --set ddp.bucket_cap_mb=100 -o out");
 }
 

@@ -52,7 +52,8 @@ std::string directory_of(const ExploreArguments& arguments, const Scenario& scen
 std::size_t jobs_for(const ExploreArguments& arguments, const Scenario& scenario) {
   std::size_t jobs = arguments.jobs > 0 ? arguments.jobs : std::thread::hardware_concurrency();
   jobs = std::max<std::size_t>(jobs, 1);
-  const auto estimate = scenarios::estimate(scenario);
+  const auto estimate =
+      scenarios::estimate(scenario, static_cast<double>(arguments.common.max_memory.raw()));
   if (!estimate.ok() || estimate.value().memory_bytes <= 0) return jobs;
   const double fit =
       static_cast<double>(arguments.common.max_memory.raw()) / estimate.value().memory_bytes;

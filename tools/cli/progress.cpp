@@ -45,6 +45,13 @@ double ProgressLine::elapsed_seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
+std::string share_text(double events, double estimated) {
+  if (estimated > 0 && events <= estimated)
+    return fmt::format("about {} of the estimate", percent(events / estimated));
+  return fmt::format("more than the {} that were estimated",
+                     count(static_cast<std::int64_t>(estimated)));
+}
+
 std::string progress_text(const std::string& what, double share, double elapsed_seconds) {
   const double done = std::clamp(share, 0.0, 1.0);
   std::string text =

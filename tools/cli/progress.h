@@ -33,6 +33,9 @@ class ProgressLine {
   std::mutex mutex_;
 };
 
+// How far a run came that stopped; a share of an estimate that it has passed says nothing.
+std::string share_text(double events, double estimated);
+
 // The line's text. Beside the class for tests.
 std::string progress_text(const std::string& what, double share, double elapsed_seconds);
 

@@ -55,6 +55,7 @@ scenarios::RunOptions options_for(const RunArguments& arguments, const Scenario&
   options.limits.max_memory_bytes = static_cast<double>(arguments.common.max_memory.raw());
   options.limits.timeout_seconds = arguments.timeout_seconds;
   options.limits.interrupted = &interrupted();
+  options.limits.expected_events = estimate.events;
   options.sensitivity = arguments.sensitivity;
   if (arguments.common.directory && scenario.engine.trace != TraceDetail::none) {
     options.trace_ranks = arguments.ranks;
@@ -102,10 +103,10 @@ std::string stop_text(const RunArguments& arguments, const RunResult& result,
   std::string why = user ? "interrupted" : "stopped by a limit (--max-events or --timeout)";
   if (!user && arguments.timeout_seconds > 0)
     why = fmt::format("stopped by --timeout after {} s", digits(arguments.timeout_seconds));
-  std::string text = fmt::format(
-      "{}: {} simulated, {} events, about {} of the estimate; nothing was written", why,
-      human(result.duration), count(static_cast<std::int64_t>(result.events)),
-      percent(estimate.events > 0 ? static_cast<double>(result.events) / estimate.events : 0));
+  std::string text =
+      fmt::format("{}: {} simulated, {} events, {}; nothing was written", why,
+                  human(result.duration), count(static_cast<std::int64_t>(result.events)),
+                  share_text(static_cast<double>(result.events), estimate.events));
   for (const std::string& note : result.notes) text += "\n  " + note;
   return text;
 }
@@ -148,7 +149,9 @@ Result<int> run_scenario(const RunArguments& arguments) {
   if (arguments.format == TextFormat::nccl_tests && scenario.collectives.empty())
     return sim::bad_input("--format nccl-tests prints collectives, and this scenario runs none",
                           arguments.common.scenario);
-  RAILYARD_ASSIGN(const Estimate estimate, scenarios::estimate(scenario));
+  RAILYARD_ASSIGN(
+      const Estimate estimate,
+      scenarios::estimate(scenario, static_cast<double>(arguments.common.max_memory.raw())));
   RAILYARD_TRY(check_estimate(estimate, arguments.common));
   std::optional<OutputDirectory> directory;
   if (arguments.common.directory) {

@@ -182,6 +182,16 @@ void describe_buckets(const scenarios::DdpResult& ddp, Tracks& tracks) {
   }
 }
 
+// Gives the spans of a sweep what is known of their calls: spans of one label are of equal calls.
+void describe_calls(const RunResult& result, Tracks& tracks) {
+  std::map<std::string_view, std::string> args;
+  for (const scenarios::CollectiveRow& row : result.collectives)
+    args[row.label] = call_args(row.algorithm, row.protocol, row.channels, row.size);
+  for (auto& entry : tracks)
+    for (Event& event : entry.second.events)
+      if (const auto found = args.find(event.name); found != args.end()) event.args = found->second;
+}
+
 // A sweep of collectives without spans of its own: one after the other, on every rank.
 void add_calls(const RunResult& result, std::uint32_t ranks, Tracks& tracks) {
   Time at{};
@@ -231,6 +241,7 @@ std::string timeline_json(const RunResult& result, std::uint32_t ranks) {
   Tracks tracks;
   add_spans(result, ranks, tracks);
   if (result.ddp) describe_buckets(*result.ddp, tracks);
+  describe_calls(result, tracks);
   if (result.spans.empty() && result.kept_messages.empty()) add_calls(result, ranks, tracks);
   add_flows(result, ranks, tracks);
   add_messages(result, ranks, tracks);

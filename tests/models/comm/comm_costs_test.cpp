@@ -163,7 +163,7 @@ TEST_CASE("link capacity is the line rate times the class efficiency, and never 
   CHECK(costs.link_capacity(machine.topology.links[3]) == 25_GBps);
   sim::Link thin;
   thin.capacity = Bandwidth::from_raw(1);
-  CHECK(costs.link_capacity(thin) == Bandwidth::from_raw(1));  // floor(1 x 0.5) would be 0
+  CHECK(costs.link_capacity(thin) == sim::bytes_per_second(1'000));  // floor(1 x 0.5) would be 0
 }
 
 TEST_CASE("a direct Simple connection: whole slices, rate and latency of the channel") {

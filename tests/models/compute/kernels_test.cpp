@@ -23,6 +23,7 @@ sim::GpuParameters gpu() {
   gpu.memory_efficiency = 0.5;
   gpu.gemm_efficiency = 0.5;
   gpu.conv_efficiency = 0.25;
+  gpu.min_kernel_time = {};
   return gpu;
 }
 
@@ -47,6 +48,20 @@ TEST_CASE("a kernel bound by arithmetic: FLOPs over efficiency times peak") {
   CHECK(time.bound == KernelBound::compute);
   // The convolution's efficiency is half of the GEMM's.
   CHECK(takes(model.forward(layer(LayerKind::conv), 4).time, 16'000_ps));
+}
+
+// 8000 ps of arithmetic, 440 of memory: both shorter than 9 ns. Nothing to do takes no time.
+TEST_CASE("a kernel takes at least the minimum, if there is one at all") {
+  sim::GpuParameters slow = gpu();
+  slow.min_kernel_time = 9_ns;
+  const KernelModel model(slow, Dtype::fp32);
+  CHECK(model.forward(layer(LayerKind::gemm), 4).time == 9_ns);
+  CHECK(model.forward(layer(LayerKind::gemm), 4).bound == KernelBound::compute);
+  CHECK(model.move(220_B).time == 9_ns);
+  CHECK(model.move(220_B).bound == KernelBound::memory);
+  CHECK(takes(model.forward(layer(LayerKind::gemm), 8).time, 16'000_ps));
+  CHECK(model.move({}).time == 0_ns);
+  CHECK(sim::GpuParameters{}.min_kernel_time == 1'400_ns);
 }
 
 TEST_CASE("a kernel bound by memory: bytes over the reachable HBM rate") {

@@ -209,7 +209,9 @@ TEST_CASE("static_graph: iteration 1 reduces at the end, the rebuild is before i
 
 // DistributedDataParallel._pre_forward: buffers are broadcast before the forward, which waits. Of
 // 1000 FP32 and 100 int64 elements: flatten 8,000 B of traffic = 0.008, broadcast 1 + 5 + 0.04 for
-// 4,000 B, back 0.008; then gap, 0.0016, 1 + 5 + 0.008 for 800 B, 0.0016; gap, and the first layer.
+// 4,000 B. The second is flattened, 0.0016, a gap after the first and broadcast behind it, 1 + 5 +
+// 0.008 for 800 B: two are in flight. Each is copied back when it is over, 0.008 and 0.0016; a gap,
+// and the first layer.
 TEST_CASE("buffers: the forward waits for their broadcasts") {
   const models::Buffers buffers{.fp32_elements = 1'000, .int64_elements = 100};
   ToyOptions options = toy_options();
@@ -217,12 +219,12 @@ TEST_CASE("buffers: the forward waits for their broadcasts") {
   CHECK(
       job.text(3).starts_with("0 flatten buffers 1-1.008\n"
                               "1 Broadcast buffers 1.008-7.048\n"
+                              "0 flatten buffers 2.008-2.0096\n"
                               "0 flatten buffers 7.048-7.056\n"
-                              "0 flatten buffers 8.056-8.0576\n"
-                              "1 Broadcast buffers 8.0576-14.0656\n"
-                              "0 flatten buffers 14.0656-14.0672\n"
-                              "0 a 15.0672-35.0672\n"));
-  CHECK(job.step(3) == 254'000'000 + 14'067'200);
+                              "1 Broadcast buffers 7.048-13.056\n"
+                              "0 flatten buffers 13.056-13.0576\n"
+                              "0 a 14.0576-34.0576\n"));
+  CHECK(job.step(3) == 254'000'000 + 13'057'600);
   CHECK(job.text(1).starts_with("0 flatten buffers 3-3.008\n"));  // in the first forward, too
   options.ddp.broadcast_buffers = false;
   const ToyJob without(toy_network(kFour, {}, buffers), options);
@@ -267,6 +269,43 @@ TEST_CASE("one rank alone still scales, reduces and copies back") {
   options.hosts.pop_back();
   const ToyJob job(toy_network(kFour), options);
   CHECK(job.text(3) == kSteady);
+}
+
+// 250 MiB = 262,144,000 B = 65,536,000 FP32 elements a piece. The third piece is flattened when the
+// first has been copied back.
+TEST_CASE("buffers: pieces of 250 MiB, two of them in flight") {
+  const models::Buffers buffers{.fp32_elements = 2 * 65'536'000 + 1};
+  ToyOptions options = toy_options();
+  const models::NeuralNetwork network = toy_network(kFour, {}, buffers);
+  const DdpCalls calls = models::ddp_calls(
+      network, models::plan_buckets(network, options.ddp.buckets).value(), options.ddp, 3);
+  REQUIRE(calls.buffers.size() == 3);
+  CHECK(calls.buffers[0].size == sim::bytes(262'144'000));
+  CHECK(calls.buffers[1].size == sim::bytes(262'144'000));
+  CHECK(calls.buffers[2].size == sim::bytes(4));
+  std::vector<ToySpan> copies;
+  std::vector<ToySpan> broadcasts;
+  for (const ToySpan& span : ToyJob(network, options).iteration(3)) {
+    if (span.name == "flatten buffers") copies.push_back(span);
+    if (span.name == "Broadcast buffers") broadcasts.push_back(span);
+  }
+  REQUIRE(copies.size() == 6);  // 0, 1, 0 back, 2, 1 back, 2 back
+  REQUIRE(broadcasts.size() == 3);
+  CHECK(copies[1].start < broadcasts[0].end);
+  CHECK(copies[2].start == broadcasts[0].end);
+  CHECK(copies[3].start > copies[2].end);
+  CHECK(copies[3].end < broadcasts[1].end);
+  CHECK(copies[4].start == broadcasts[1].end);
+  CHECK(copies[5].start >= broadcasts[2].end);
+}
+
+// Iteration 4 is like all that follow it, and its collectives are planned once.
+TEST_CASE("iterations: as many as are asked for, of which four may differ") {
+  ToyOptions options = toy_options();
+  options.ddp.iterations = 9;
+  const ToyJob job(toy_network(kFour), options);
+  CHECK(job.text(9) == kSteady);
+  CHECK(job.text(9) == job.text(5));
 }
 
 // All ranks' calls: sizes and element sizes.

@@ -81,6 +81,7 @@ sim::GpuParameters toy_gpu() {
   gpu.peak_fp32 = {1e12};
   gpu.hbm_bandwidth = sim::bytes_per_second(1'000'000'000'000);
   gpu.memory_efficiency = 1;
+  gpu.min_kernel_time = {};
   return gpu;
 }
 
@@ -191,7 +192,8 @@ ToyJob::ToyJob(const models::NeuralNetwork& network, const ToyOptions& options)
       network, options.ddp, models::KernelModel(toy_gpu(), options.ddp.compute), s.trace);
   REQUIRE_MESSAGE(program.ok(), (program.ok() ? "" : program.error().text()));
   s.program = std::move(program).value();
-  for (std::int64_t i = 1; i <= options.ddp.iterations; ++i) {
+  const std::int64_t distinct = std::min(options.ddp.iterations, models::kDistinctIterations);
+  for (std::int64_t i = 1; i <= distinct; ++i) {
     const models::DdpCalls calls = models::ddp_calls(network, s.program.plan, options.ddp, i);
     s.program.iterations.push_back({s.plans(calls.rebuild), s.plans(calls.buffers),
                                     s.plans(calls.buckets), s.plans(calls.unused)});
