@@ -5,9 +5,10 @@
 //   NVLS           AllReduce, AllGather, ReduceScatter; one node with an NVSwitch, 2 to 32 heads;
 //                  all but AllReduce: every rank is a head
 //   NVLSTree       AllReduce; at least two nodes, NVSwitches
-//   CollNetDirect  AllReduce; at least two nodes that meet in a fabric switch, at most 8 ranks
-//   each; CollNetChain   Direct: on NVSwitches PAT            AllGather, ReduceScatter; one rank
-//   per node Hierarchical   AllReduce; at least two nodes of as many ranks, at least 2
+//   CollNetDirect  AllReduce; NVSwitches; as CollNetChain
+//   CollNetChain   AllReduce; at least two nodes that meet in a fabric switch, at most 8 ranks each
+//   PAT            AllGather, ReduceScatter; one rank per node
+//   Hierarchical   AllReduce; at least two nodes of as many ranks, at least 2
 // AllToAll, Gather, Scatter and SendRecv are sends and receives and ask for Ring (the default).
 // All but Ring and Tree have Simple (and plain) only. Source: NCCL 2.30, tuning.cc.
 #pragma once

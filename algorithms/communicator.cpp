@@ -113,6 +113,11 @@ Result<Schedule> Communicator::build(const CollectiveCall& call) const {
   }
 }
 
+Protocol Communicator::point_to_point_protocol(const CollectiveCall& call) const {
+  const std::int64_t peers = call.collective == Collective::all_to_all ? shape_.ranks : 1;
+  return p2p_protocol(p2p_, sim::bytes(call.size.raw() / peers));
+}
+
 Result<std::shared_ptr<const Schedule>> Communicator::schedule(const CollectiveCall& asked) {
   RAILYARD_TRY(check(asked));
   CollectiveCall call = asked;

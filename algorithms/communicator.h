@@ -43,6 +43,9 @@ class Communicator final : public sim::CollectiveSource {
   sim::Result<std::shared_ptr<const sim::Schedule>> schedule(
       const sim::CollectiveCall& call) override;
 
+  // What NCCL uses for the sends and receives of a call (AllToAll, Gather, Scatter, SendRecv).
+  [[nodiscard]] sim::Protocol point_to_point_protocol(const sim::CollectiveCall& call) const;
+
   // One SM per channel used; none for the copy of a one-rank communicator.
   [[nodiscard]] std::uint32_t sm_count(const sim::Schedule& schedule) const override;
 

@@ -157,6 +157,7 @@ LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t by
 LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape, std::uint32_t channels,
                          const LaunchLimits& limits) {
   const std::int64_t size = call.size.raw() * (counts_all_ranks(call.collective) ? shape.ranks : 1);
+  if (limits.chosen) return {channels, max_threads(call, limits)};
   if (call.algorithm == Algorithm::nvls || call.algorithm == Algorithm::nvls_tree)
     return {channels, kTreeThreads};
   if (call.algorithm == Algorithm::collnet_direct)

@@ -41,6 +41,8 @@ struct LaunchLimits {
   // NVLS and NVLSTree use so many channels, if there are: Hopper 16; Blackwell 24, several
   // nodes 32.
   std::uint32_t nvls_channels = 16;
+  // A chooser has decided: a call uses the channels it is given, however small it is.
+  bool chosen = false;
 };
 
 // A call may use fewer channels than it is given: small ones leave channels out until every thread

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "algorithms/availability.h"
 #include "algorithms/channels.h"
 #include "scenarios/where.h"
 #include "topologies/cluster.h"
@@ -25,15 +26,42 @@ std::uint32_t largest_channel_count(const Scenario& scenario) {
   return channels;
 }
 
-Result<void> add_communication(const Scenario& scenario, const std::string& name, sim::Group group,
-                               Bound& bound) {
+// Channels by the default rule, for choices that are named.
+Result<Communication> communicate_by_rule(const Scenario& scenario, Bound& bound,
+                                          const sim::Group& group) {
   algorithms::ChannelOptions options;
   options.count = largest_channel_count(scenario);
   auto channels = algorithms::default_channels(bound.topology, group, options);
   if (!channels.ok()) return at_path(scenario, "cluster", channels.error());
-  RAILYARD_ASSIGN(auto communicator, algorithms::Communicator::create(bound.topology, group,
-                                                                      std::move(channels).value()));
-  bound.communications.push_back({name, std::move(group), std::move(communicator)});
+  Communication out;
+  RAILYARD_ASSIGN(out.communicator, algorithms::Communicator::create(bound.topology, group,
+                                                                     std::move(channels).value()));
+  return out;
+}
+
+// Channels and choices as NCCL would have them.
+Result<Communication> communicate_as_nccl(const Scenario& scenario, Bound& bound,
+                                          const sim::Group& group) {
+  Communication out;
+  auto plan = plan_group(scenario, bound.topology, group);
+  if (!plan.ok()) return at_path(scenario, "nccl", plan.error());
+  out.plan = std::move(plan).value();
+  auto communicator = algorithms::Communicator::create(
+      bound.topology, group, channels_of(*out.plan, bound.topology, group),
+      communicator_options(*out.plan));
+  if (!communicator.ok()) return at_path(scenario, "nccl", communicator.error());
+  out.communicator = std::move(communicator).value();
+  return out;
+}
+
+Result<void> add_communication(const Scenario& scenario, const std::string& name, sim::Group group,
+                               Bound& bound) {
+  RAILYARD_ASSIGN(Communication made, scenario.nccl_setup.choose
+                                          ? communicate_as_nccl(scenario, bound, group)
+                                          : communicate_by_rule(scenario, bound, group));
+  made.name = name;
+  made.group = std::move(group);
+  bound.communications.push_back(std::move(made));
   return {};
 }
 
@@ -153,18 +181,26 @@ std::size_t choice_index(const Scenario& scenario, sim::Bytes size) {
   return std::min(index, scenario.nccl.size() - 1);
 }
 
-sim::CollectiveCall choose(const Scenario& scenario, sim::Collective collective, sim::Bytes size,
-                           std::int64_t element_size) {
-  const NcclChoice& choice = scenario.nccl[choice_index(scenario, size)];
+Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication& communication,
+                                   const AskedCall& asked) {
   sim::CollectiveCall call;
-  call.collective = collective;
-  call.size = size;
-  call.element_size = element_size;
+  call.collective = asked.collective;
+  call.size = asked.size;
+  call.element_size = asked.element_size;
+  if (communication.plan) {
+    auto chosen = choose_call(*communication.plan, call);
+    if (!chosen.ok()) return at_path(scenario, "env", chosen.error());
+    if (!algorithms::nccl::function_of(call.collective).ok())
+      chosen.value().protocol = communication.communicator->point_to_point_protocol(call);
+    return chosen;
+  }
+  const NcclChoice& choice = scenario.nccl[choice_index(scenario, asked.size)];
   call.protocol = choice.protocol;
-  const bool no_ll128 = collective == sim::Collective::all_to_all && scenario.nccl.size() > 1;
+  const bool no_ll128 = call.collective == sim::Collective::all_to_all && scenario.nccl.size() > 1;
   if (no_ll128 && call.protocol == sim::Protocol::ll128) call.protocol = sim::Protocol::simple;
-  call.algorithm =
-      collective == sim::Collective::all_reduce ? choice.algorithm : sim::Algorithm::ring;
+  call.algorithm = algorithms::has_algorithm(call.collective, choice.algorithm)
+                       ? choice.algorithm
+                       : sim::Algorithm::ring;
   call.max_channels = choice.channels;
   return call;
 }

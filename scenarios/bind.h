@@ -9,6 +9,7 @@
 
 #include "algorithms/communicator.h"
 #include "models/comm/comm_costs.h"
+#include "scenarios/nccl_cluster.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
 #include "sim/topology.h"
@@ -20,6 +21,7 @@ struct Communication {
   std::string name;
   sim::Group group;
   std::unique_ptr<algorithms::Communicator> communicator;
+  std::shared_ptr<const GroupPlan> plan;  // NCCL's; null where the scenario names its choices
 };
 
 // Everything that is built once and not changed by running. Addresses are stable: costs point into
@@ -42,13 +44,21 @@ Result<double> bind_memory_bytes(const Scenario& scenario);
 // The communications of a named group (several for a regular division).
 std::vector<Communication*> communications_of(Bound& bound, const std::string& group);
 
-// The entry of Scenario::nccl that serves a call of a size.
+// The entry of Scenario::nccl that serves a call of a size, where choices are named.
 std::size_t choice_index(const Scenario& scenario, sim::Bytes size);
 
-// The call that the scenario's choice makes of a collective. Broadcast, Reduce, AllGather and
-// ReduceScatter have no tree in NCCL: they take the ring. AllToAll is sends and receives, which
-// have no LL128: where choices are listed by size it takes Simple; a single choice stands as it is.
-sim::CollectiveCall choose(const Scenario& scenario, sim::Collective collective, sim::Bytes size,
-                           std::int64_t element_size);
+// What a collective is asked with; NCCL's count x element size as in CollectiveCall.
+struct AskedCall {
+  sim::Collective collective = sim::Collective::all_reduce;
+  sim::Bytes size;
+  std::int64_t element_size = 4;
+};
+
+// The call that NCCL's choice, or the scenario's, makes of it. A named algorithm that the
+// collective does not have gives way to the ring. AllToAll is sends and receives, which have no
+// LL128: where choices are listed by size it takes Simple; a single choice stands as it is. Error:
+// NCCL's, where its variables leave nothing to choose from.
+Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication& communication,
+                                   const AskedCall& asked);
 
 }  // namespace railyard::scenarios

@@ -54,8 +54,10 @@ Result<models::NeuralNetwork> network_of(const Scenario& scenario) {
   return models::build_model(ddp.model, options);
 }
 
-sim::CollectiveCall choose_ddp(const Scenario& scenario, const models::DdpCall& call) {
-  sim::CollectiveCall chosen = choose(scenario, call.collective, call.size, call.element_size);
+Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communication& world,
+                                       const models::DdpCall& call) {
+  RAILYARD_ASSIGN(sim::CollectiveCall chosen,
+                  choose(scenario, world, {call.collective, call.size, call.element_size}));
   chosen.in_place = true;
   return chosen;
 }

@@ -5,6 +5,7 @@
 
 #include "models/ddp/step.h"
 #include "models/nn/network.h"
+#include "scenarios/bind.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
 
@@ -15,7 +16,8 @@ models::DdpOptions ddp_options(const DdpSpec& spec);
 Result<models::NeuralNetwork> network_of(const Scenario& scenario);
 
 // A collective of DDP with the scenario's choice. PyTorch passes one buffer for input and output.
-sim::CollectiveCall choose_ddp(const Scenario& scenario, const models::DdpCall& call);
+Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communication& world,
+                                       const models::DdpCall& call);
 
 // A sentence if what a GPU must hold all the time is more than its memory; else empty. Activations
 // come on top and are not counted.

@@ -32,9 +32,15 @@ Result<void> decode_parent(const Place& place, Parent& out) {
   return place.error(fmt::format("'cpu0' or 'pcie0' is expected, not '{}'", printable(text, 60)));
 }
 
+// A rate that is written must be one.
+void find_rate(MapReader& reader, std::string_view key, sim::Bandwidth& out) {
+  if (!reader.optional(key, out) || out.raw() > 0) return;
+  reader.take(reader.find(key)->error("must be positive"));
+}
+
 Result<void> find_parent(MapReader& reader, Parent& out) {
   if (const auto parent = reader.find_required("parent")) reader.take(decode_parent(*parent, out));
-  reader.optional("link", out.rate);
+  find_rate(reader, "link", out.rate);
   return {};
 }
 
@@ -91,7 +97,7 @@ Result<void> decode_nics(const Place& place, MachineSpec& out, std::vector<sim::
     Parent parent;
     sim::Bandwidth rate{};
     reader.take(find_parent(reader, parent));
-    reader.optional("rate", rate);
+    find_rate(reader, "rate", rate);
     out.nics.push_back(parent);
     rates.push_back(rate);
   });
@@ -124,16 +130,17 @@ Result<void> decode_cpu(const Place& place, topologies::HostCpu& out) {
   out.source = "the scenario";
   reader.required("arch", out.arch);
   reader.optional("vendor", out.vendor);
-  reader.optional("family", out.family, std::int32_t{-1}, std::int32_t{0xffff});
-  reader.optional("model", out.model, std::int32_t{-1}, std::int32_t{0xffff});
+  reader.optional("family", out.family);
+  reader.optional("model", out.model);
   return reader.finish();
 }
 
 Result<void> decode_c2c(const Place& place, MachineSpec& out) {
   MapReader reader(place);
   topologies::C2cLinks c2c;
-  constexpr double kMost = 1e7;
-  reader.required("link_mbps", c2c.megabytes_per_second, 1.0, kMost);
+  constexpr double kLeast = 1e-6;
+  constexpr double kMost = 1e6;
+  reader.required("link_mbps", c2c.megabytes_per_second, kLeast, kMost);
   reader.required("links", c2c.count, 1u, kMaxLinks);
   RAILYARD_TRY(reader.finish());
   out.c2c = c2c;
@@ -212,7 +219,7 @@ Result<void> decode(const Place& place, MachineSpec& out) {
   std::vector<sim::Bandwidth> rates;
   if (const auto like = reader.find_required("like")) RAILYARD_TRY(start_like(*like, out));
   if (const auto name = reader.find("name")) reader.take(decode_name(*name, out.name));
-  reader.optional("sm", out.compute_capability, 10, 9999);
+  reader.optional("sm", out.compute_capability, 1, 9999);
   if (const auto cpu = reader.find("cpu")) reader.take(decode_cpu(*cpu, out.cpu));
   if (const auto numa = reader.find_required("numa")) reader.take(decode_numa(*numa, out));
   if (const auto list = reader.find("switches")) reader.take(decode_switches(*list, out));

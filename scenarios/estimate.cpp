@@ -39,7 +39,7 @@ Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& e
   for (std::size_t r = 0; r < scenario.collectives.size(); ++r)
     for (const sim::Bytes size : scenario.collectives[r].sizes)
       for (Communication* communication : communications_of(bound, scenario.collectives[r].group)) {
-        const PlannedCall planned = planned_call(scenario, r, size, communication->group.size());
+        RAILYARD_ASSIGN(const PlannedCall planned, planned_call(scenario, r, size, *communication));
         const auto added = add_call(planned.call, 1, *communication, estimate);
         if (!added.ok()) return at_planned(scenario, planned, added.error());
       }
@@ -69,7 +69,7 @@ Result<void> add_ddp_calls(const Scenario& scenario, const models::NeuralNetwork
   for (const auto& [call, times] : times_of) {
     const bool once = scenario.engine.replay && scenario.traffic.empty() &&
                       call.collective == sim::Collective::all_reduce;
-    const sim::CollectiveCall chosen = choose_ddp(scenario, call);
+    RAILYARD_ASSIGN(const sim::CollectiveCall chosen, choose_ddp(scenario, world, call));
     const auto added = add_call(chosen, once ? 1 : times, world, estimate);
     if (!added.ok()) return at_call(scenario, "ddp", chosen.size, added.error());
     estimate.memory_bytes += times * static_cast<double>(world.group.size()) * kBytesPerCallRecord;

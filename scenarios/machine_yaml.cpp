@@ -51,9 +51,11 @@ class Writer {
 
   void cpu() {
     const topologies::HostCpu& cpu = machine_.cpu;
-    if (cpu.arch.empty()) return;
-    out_ += "    cpu: {arch: " + quoted(cpu.arch);
-    if (!cpu.vendor.empty()) out_ += ", vendor: " + quoted(cpu.vendor);
+    const std::string arch = quoted(cpu.arch);
+    const std::string vendor = quoted(cpu.vendor);
+    if (arch.size() == 2) return;  // nothing between the quotes
+    out_ += "    cpu: {arch: " + arch;
+    if (vendor.size() > 2) out_ += ", vendor: " + vendor;
     if (cpu.family >= 0) append(", family: {}", cpu.family);
     if (cpu.model >= 0) append(", model: {}", cpu.model);
     out_ += "}\n";

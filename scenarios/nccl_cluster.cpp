@@ -7,8 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "algorithms/heads.h"
 #include "algorithms/nccl/connect.h"
+#include "algorithms/nccl/transport.h"
 #include "algorithms/nccl/tuner_file.h"
+#include "algorithms/places.h"
 #include "topologies/cluster.h"
 #include "topologies/import/graph_xml.h"
 #include "topologies/import/nccl_xml.h"
@@ -77,7 +80,7 @@ std::vector<ClusterHost> hosts_of(const sim::Topology& topology, const sim::Grou
 void set_capabilities(const NcclSetup& setup, ClusterRequest& request) {
   nccl::Capabilities& out = request.capabilities;
   out.peer_access = setup.p2p;
-  out.gpu_direct = setup.gpudirect && setup.infiniband;
+  out.gpu_direct = setup.gpudirect;
   out.multicast = setup.multicast;
   out.collnet = setup.collnet;
   request.collnet = {.present = setup.collnet,
@@ -122,18 +125,101 @@ class ChannelBuilder {
       : cluster_(plan.cluster), topology_(topology), group_(group), net_numbers_(plan.net_numbers) {
     for (const sim::Member& member : group)
       if (std::ranges::find(nodes_, member.node) == nodes_.end()) nodes_.push_back(member.node);
+    nvswitches_.resize(topology.devices.size());
+    for (const sim::Link& link : topology.links)
+      if (topology.devices[link.to.index()].kind == sim::DeviceKind::nvswitch)
+        nvswitches_[link.from.index()] = link.to;
   }
 
+  // As many as the larger of NCCL's two counts, for collectives and for NVLS; a call is limited to
+  // its own.
   sim::Channels build() {
     sim::Channels channels = nccl::to_channels(cluster_.comm.info, cluster_.comm.connections);
+    const std::size_t searched = channels.size();
+    for (std::size_t c = searched; c < index(cluster_.comm.info.nvls_channels); ++c)
+      channels.push_back(channels[c % searched]);
     for (std::size_t c = 0; c < channels.size(); ++c)
       for (const nccl::Algorithm algorithm :
            {nccl::Algorithm::ring, nccl::Algorithm::tree, nccl::Algorithm::nvls_tree})
         add_hops(algorithm, static_cast<std::int32_t>(c), channels[c]);
+    add_heads(channels);
     return channels;
   }
 
  private:
+  // Who sums for its node, and over which tree or in which switches the heads meet.
+  void add_heads(sim::Channels& channels) const {
+    const nccl::CommInfo& info = cluster_.comm.info;
+    if (!info.nvls_support && !info.collnet) return;
+    sim::Heads heads;
+    for (std::size_t n = 0; n < cluster_.comm.inputs.nodes.size(); ++n)
+      heads.nodes.push_back(head_node(n));
+    const std::vector<std::vector<sim::DeviceId>> switches = meeting_switches(heads, channels);
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      channels[c].heads = heads;
+      if (info.nodes > 1 && info.nvls_support)
+        channels[c].heads.tree = head_tree(heads, static_cast<std::int32_t>(c));
+      if (c < switches.size()) channels[c].heads.switches = switches[c];
+    }
+  }
+
+  [[nodiscard]] sim::HeadNode head_node(std::size_t node) const {
+    const nccl::CommNode& members = cluster_.comm.inputs.nodes[node];
+    const nccl::NodeKind& kind = cluster_.comm.inputs.kinds[members.kind];
+    sim::HeadNode out;
+    const auto& chains = kind.collnet_chain.channels;
+    for (std::size_t i = 0; i < members.ranks.size(); ++i)
+      out.ranks.push_back(static_cast<std::uint32_t>(
+          members.ranks[chains.empty() ? i : index(chains.front().gpus[i])]));
+    for (const std::vector<std::int32_t>& head : cluster_.comm.connections.nvls_heads)
+      out.heads.push_back(static_cast<std::uint32_t>(head[node]));
+    if (out.heads.empty()) out.heads.push_back(out.ranks.front());
+    out.nvswitch = nvswitch_of(out.ranks);
+    return out;
+  }
+
+  // The NVSwitch in which all of these GPUs meet; invalid = there is none.
+  [[nodiscard]] sim::DeviceId nvswitch_of(const std::vector<std::uint32_t>& ranks) const {
+    sim::DeviceId common;
+    for (const std::uint32_t rank : ranks) {
+      const sim::DeviceId own = nvswitches_[group_[rank].gpu.index()];
+      if (!own.valid() || (common.valid() && own != common)) return {};
+      common = own;
+    }
+    return common;
+  }
+
+  // NVLSTree over the nodes: the same for all heads.
+  [[nodiscard]] std::vector<sim::TreeEdges> head_tree(const sim::Heads& heads,
+                                                      std::int32_t channel) const {
+    std::vector<sim::TreeEdges> tree;
+    for (const sim::HeadNode& node : heads.nodes) {
+      const nccl::NvlsEdges edges =
+          nccl::nvls_edges(cluster_.comm.info, cluster_.comm.connections,
+                           static_cast<std::int32_t>(node.heads.front()), channel);
+      const auto node_of = [&](std::int32_t rank) {
+        return rank < 0 ? -1 : cluster_.place(rank).node;
+      };
+      tree.push_back({node_of(edges.up), {node_of(edges.down[0]), node_of(edges.down[1]), -1}});
+    }
+    return tree;
+  }
+
+  // By channel and head, with CollNet: the fabric switches that sum.
+  [[nodiscard]] std::vector<std::vector<sim::DeviceId>> meeting_switches(
+      const sim::Heads& heads, const sim::Channels& channels) const {
+    if (!cluster_.comm.info.collnet) return {};
+    const auto places = algorithms::find_places(topology_, group_);
+    if (!places.ok()) return {};
+    sim::Channels by_rule(channels.size());
+    algorithms::add_default_heads(topology_, places.value(), group_,
+                                  static_cast<std::uint32_t>(heads.nodes.front().heads.size()),
+                                  by_rule);
+    std::vector<std::vector<sim::DeviceId>> switches;
+    for (sim::Channel& channel : by_rule) switches.push_back(std::move(channel.heads.switches));
+    return switches;
+  }
+
   void add_hops(nccl::Algorithm algorithm, std::int32_t index, sim::Channel& channel) {
     for (const nccl::NetHop& hop : nccl::net_hops(cluster_.comm.inputs, cluster_.comm.info,
                                                   cluster_.comm.connections, algorithm, index)) {
@@ -182,7 +268,8 @@ class ChannelBuilder {
   const sim::Topology& topology_;
   const sim::Group& group_;
   const std::vector<std::int32_t>& net_numbers_;
-  std::vector<std::uint32_t> nodes_;  // of the topology, by host of the plan
+  std::vector<std::uint32_t> nodes_;       // of the topology, by host of the plan
+  std::vector<sim::DeviceId> nvswitches_;  // by device: the one it is linked to
 };
 
 nccl::DataType type_of(std::int64_t element_size) {
@@ -192,7 +279,16 @@ nccl::DataType type_of(std::int64_t element_size) {
 }
 
 sim::Algorithm algorithm_of(nccl::Algorithm algorithm) {
-  return algorithm == nccl::Algorithm::tree ? sim::Algorithm::tree : sim::Algorithm::ring;
+  switch (algorithm) {
+    case nccl::Algorithm::tree: return sim::Algorithm::tree;
+    case nccl::Algorithm::ring: return sim::Algorithm::ring;
+    case nccl::Algorithm::collnet_direct: return sim::Algorithm::collnet_direct;
+    case nccl::Algorithm::collnet_chain: return sim::Algorithm::collnet_chain;
+    case nccl::Algorithm::nvls: return sim::Algorithm::nvls;
+    case nccl::Algorithm::nvls_tree: return sim::Algorithm::nvls_tree;
+    case nccl::Algorithm::pat: break;
+  }
+  return sim::Algorithm::pat;
 }
 
 }  // namespace
@@ -201,7 +297,9 @@ Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
                                                     const sim::Topology& topology,
                                                     const sim::Group& group) {
   auto plan = std::make_shared<GroupPlan>();
-  RAILYARD_ASSIGN(plan->env, Environment::parse(scenario.nccl_setup.env));
+  std::map<std::string, std::string> variables = scenario.nccl_setup.env;
+  if (!scenario.nccl_setup.infiniband) variables.try_emplace("NCCL_IB_DISABLE", "1");
+  RAILYARD_ASSIGN(plan->env, Environment::parse(variables));
   plan->warnings = plan->env.warnings();
   ClusterRequest request;
   RAILYARD_ASSIGN(sim::Hardware hardware, hardware_for(scenario, plan->env));
@@ -215,6 +313,8 @@ Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
   if (scenario.read_files) RAILYARD_TRY(read_named_files(plan->env, request));
   RAILYARD_ASSIGN(plan->cluster, nccl::plan_cluster(request, plan->env));
   plan->net_numbers = numbers.nets;
+  for (const nccl::NodeTopology& node : plan->cluster.topologies)
+    for (std::string& line : nccl::lost_transports(node)) plan->warnings.push_back(std::move(line));
   for (const std::string& note : plan->cluster.comm.notes) plan->warnings.push_back(note);
   return std::shared_ptr<const GroupPlan>(std::move(plan));
 }
@@ -230,6 +330,16 @@ Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topol
   return std::move(parts.front());
 }
 
+algorithms::CommunicatorOptions communicator_options(const GroupPlan& plan) {
+  const nccl::CommInfo& info = plan.cluster.comm.info;
+  algorithms::CommunicatorOptions options;
+  options.limits.chosen = true;
+  options.limits.nvls_channels = static_cast<std::uint32_t>(info.nvls_channels);
+  options.p2p.channels = static_cast<std::uint32_t>(info.p2p_channels);
+  options.p2p.channels_per_peer = static_cast<std::uint32_t>(info.p2p_channels_per_peer);
+  return options;
+}
+
 sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
                           const sim::Group& group) {
   return ChannelBuilder(plan, topology, group).build();
@@ -237,7 +347,10 @@ sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
 
 Result<sim::CollectiveCall> choose_call(const GroupPlan& plan, sim::CollectiveCall call) {
   const auto function = nccl::function_of(call.collective);
-  if (!function.ok()) return call;
+  if (!function.ok()) {  // sends and receives: Simple, as between nodes
+    call.max_channels = 0;
+    return call;
+  }
   nccl::Call asked;
   asked.function = function.value();
   asked.count = call.size.raw() / call.element_size;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/communicator.h"
 #include "algorithms/nccl/cluster.h"
 #include "algorithms/nccl/selection.h"
 #include "models/nn/dtype.h"
@@ -39,6 +40,9 @@ Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topol
 // Rings, trees and heads of every channel, with the NICs of each edge between nodes.
 sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
                           const sim::Group& group);
+
+// Launch limits and channels of sends and receives as the plan has them.
+algorithms::CommunicatorOptions communicator_options(const GroupPlan& plan);
 
 // The call with NCCL's choice of algorithm, protocol and channels. AllToAll and the other groups of
 // sends and receives are not chosen: their protocol follows from the size per peer.

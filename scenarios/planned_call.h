@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "scenarios/bind.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
 
@@ -17,9 +18,9 @@ struct PlannedCall {
   bool other_protocol = false;  // than the choice names: AllToAll has no LL128
 };
 
-// A size of collectives[run] on a group of `ranks`.
-PlannedCall planned_call(const Scenario& scenario, std::size_t run, sim::Bytes size,
-                         std::size_t ranks);
+// A size of collectives[run]. Errors: those of choose().
+Result<PlannedCall> planned_call(const Scenario& scenario, std::size_t run, sim::Bytes size,
+                                 const Communication& communication);
 
 // An error of building the call's schedule, at the line that it is about.
 Error at_planned(const Scenario& scenario, const PlannedCall& planned, const Error& error);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "scenarios/run_parts.h"
 
@@ -37,6 +38,16 @@ void add_notes(const Scenario& scenario, RunResult& result) {
   if (!text.empty())
     result.notes.push_back(fmt::format("profile {}: parameters by origin: {}; never validated here",
                                        scenario.parameters.name, text));
+}
+
+// What NCCL's plan of the groups loses or approximates, each line once.
+void add_plan_warnings(const Bound& bound, RunResult& result) {
+  std::set<std::string> seen;
+  for (const Communication& communication : bound.communications) {
+    if (!communication.plan) continue;
+    for (const std::string& line : communication.plan->warnings)
+      if (seen.insert(line).second) result.notes.push_back("warning: " + line);
+  }
 }
 
 }  // namespace
@@ -249,6 +260,7 @@ Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
   }
   RAILYARD_ASSIGN(RunResult result, run_bound(scenario, base, *bound, shared));
   add_notes(scenario, result);
+  add_plan_warnings(*bound, result);
   shared.facts = nullptr;
   const bool complete =
       result.outcome == sim::EventQueue::Outcome::drained && result.unfinished.empty();

@@ -129,8 +129,9 @@ Result<std::vector<Step>> make_steps(
     const CollectiveRun& run = context.scenario.collectives[r];
     const std::vector<sim::CollectiveRunner*>& group = runners.at(run.group);
     for (const sim::Bytes size : run.sizes) {
-      const PlannedCall planned =
-          planned_call(context.scenario, r, size, group.front()->group().size());
+      RAILYARD_ASSIGN(const PlannedCall planned,
+                      planned_call(context.scenario, r, size,
+                                   *communications_of(context.bound, run.group).front()));
       replaced = replaced || planned.other_protocol;
       RAILYARD_ASSIGN(Step step, make_step(context, planned, group));
       steps.push_back(std::move(step));

@@ -17,7 +17,10 @@ Result<void> make_plans(RunContext& context, sim::CollectiveRunner& runner,
                         const std::vector<models::DdpCall>& calls,
                         std::vector<sim::PlanId>& plans) {
   for (const models::DdpCall& call : calls) {
-    const sim::CollectiveCall chosen = choose_ddp(context.scenario, call);
+    RAILYARD_ASSIGN(
+        const sim::CollectiveCall chosen,
+        choose_ddp(context.scenario, *communications_of(context.bound, std::string(kWorld)).front(),
+                   call));
     const auto plan = runner.plan(chosen);
     if (!plan.ok()) return at_call(context.scenario, "ddp", chosen.size, plan.error());
     plans.push_back(plan.value());

@@ -4,7 +4,8 @@
 // Invariants: link ends are valid devices; capacities are positive line rates of the datasheet (the
 // profile's efficiency per link class is applied by the cost model); parallel links between two
 // devices are one Link whose capacity is their sum (`width` says how many), unless the forwarding
-// tables of an imported fabric tell them apart. A GPU or NIC belongs to one node; fabric switches belong to none. Disabled links are left out when it is built.
+// tables of an imported fabric tell them apart. A GPU or NIC belongs to one node; fabric switches
+// belong to none. Disabled links are left out when it is built.
 #pragma once
 
 #include <cstdint>

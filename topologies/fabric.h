@@ -70,8 +70,8 @@ struct FabricSpec {
   std::string file;                            // as written; read by whoever sets `source`
   std::vector<std::string> tables;             // files
   std::shared_ptr<const FabricSource> source;  // what they hold
-  std::vector<std::string> adapters;  // of a host in NIC order; empty: all it has
-  std::vector<std::string> hosts;     // in node order; empty: all that have the NICs
+  std::vector<std::string> adapters;           // of a host in NIC order; empty: all it has
+  std::vector<std::string> hosts;              // in node order; empty: all that have the NICs
 
   std::uint32_t switch_ports = 0;  // radix that no switch may exceed; 0 = unlimited
 };

@@ -91,6 +91,10 @@ class Checker {
   }
 
   std::vector<Finding> run() {
+    constexpr std::size_t kMostCompared = 2048;
+    if (all_.size() > kMostCompared)
+      return {{"host",
+               fmt::format("{} PCI devices; at most {} are compared", all_.size(), kMostCompared)}};
     check_pcie();
     check_nvlink_counts();
     check_nvlink_ends();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,8 @@ using sim::HardwareNet;
 using sim::HardwareNic;
 using sim::HardwarePci;
 using sim::Result;
+
+constexpr std::size_t kMaxDevices = 1024;
 
 bool is_nvswitch(std::uint32_t device_class) {
   return device_class >> 8 == 0x0680 && device_class != 0x068001;
@@ -41,6 +44,10 @@ class Finder {
       return unsupported(
           fmt::format("{} AMD GPUs; no machine of the catalogue stands near them", amd_));
     if (found_.gpus.empty()) return no_gpus();
+    const std::size_t devices = found_.gpus.size() + found_.nics.size() + found_.switches.size();
+    if (devices > kMaxDevices)
+      return unsupported(fmt::format(
+          "a host of {} GPUs, NICs and switches; at most {} are supported", devices, kMaxDevices));
     if (unknown_ > 0) {
       found_.complete = false;
       found_.notes.push_back(fmt::format("{} PCI devices without a class left out", unknown_));
@@ -230,11 +237,11 @@ const NvlinkGeneration& nvlink_generation(std::int32_t compute_capability) {
 
 std::vector<std::pair<std::uint64_t, Hardware>> hosts_of(const Hardware& hardware) {
   std::vector<std::pair<std::uint64_t, Hardware>> hosts;
+  std::map<std::uint64_t, std::size_t> places;
   for (const HardwareCpu& cpu : hardware.cpus) {
-    auto host = std::find_if(hosts.begin(), hosts.end(),
-                             [&](const auto& entry) { return entry.first == cpu.host_hash; });
-    if (host == hosts.end()) host = hosts.insert(hosts.end(), {cpu.host_hash, {}});
-    host->second.cpus.push_back(cpu);
+    const auto [place, fresh] = places.try_emplace(cpu.host_hash, hosts.size());
+    if (fresh) hosts.push_back({cpu.host_hash, {}});
+    hosts[place->second].second.cpus.push_back(cpu);
   }
   return hosts;
 }

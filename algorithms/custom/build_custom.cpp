@@ -57,6 +57,15 @@ struct Wait {
 };
 using Waits = std::map<std::pair<std::size_t, std::size_t>, std::vector<Wait>>;  // (block, other)
 
+// Leaves out what an earlier wait of the block covers.
+void add_wait(const Wait& wait, std::vector<Wait>& list) {
+  if (!list.empty() && list.back().after >= wait.after) return;
+  if (!list.empty() && list.back().step == wait.step)
+    list.back().after = wait.after;
+  else
+    list.push_back(wait);
+}
+
 Waits find_waits(const CustomSchedule& custom) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> index;
   for (std::size_t b = 0; b < custom.blocks.size(); ++b)
@@ -65,14 +74,8 @@ Waits find_waits(const CustomSchedule& custom) {
   for (std::size_t b = 0; b < custom.blocks.size(); ++b) {
     const CustomBlock& block = custom.blocks[b];
     for (std::size_t s = 0; s < block.steps.size(); ++s)
-      for (const CustomStepId& after : block.steps[s].after) {
-        auto& list = waits[{b, index.at({block.rank, after.block})}];
-        if (!list.empty() && list.back().after >= after.step) continue;  // waited for already
-        if (!list.empty() && list.back().step == s)
-          list.back().after = after.step;
-        else
-          list.push_back({s, after.step});
-      }
+      for (const CustomStepId& after : block.steps[s].after)
+        add_wait({s, after.step}, waits[{b, index.at({block.rank, after.block})}]);
   }
   return waits;
 }

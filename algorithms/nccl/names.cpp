@@ -54,9 +54,13 @@ sim::Result<Function> function_of(sim::Collective collective) {
     case sim::Collective::reduce_scatter: return Function::reduce_scatter;
     case sim::Collective::broadcast: return Function::broadcast;
     case sim::Collective::reduce: return Function::reduce;
-    case sim::Collective::all_to_all: break;
+    case sim::Collective::all_to_all:
+    case sim::Collective::gather:
+    case sim::Collective::scatter:
+    case sim::Collective::send_recv: break;
   }
-  return sim::bad_input("NCCL chooses no algorithm for AllToAll: it is sends and receives");
+  return sim::bad_input("NCCL chooses no algorithm for " + std::string(sim::to_text(collective)) +
+                        ": it is sends and receives");
 }
 
 }  // namespace railyard::algorithms::nccl

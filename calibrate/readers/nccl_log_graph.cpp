@@ -34,9 +34,11 @@ sim::GraphKind graph_kind(std::int64_t pattern, const std::vector<Graph>& earlie
 
 // "NET/3", and since 2.21 "NET/0-c": host and device, hexadecimal.
 bool net_id(Scanner& text, std::int64_t& id) {
+  constexpr std::uint32_t kHostShift = 56;  // NCCL's own packing
   Hex host, device;
   if (text.match("NET/%-%", host, device)) {
-    id = static_cast<std::int64_t>(host.value << 32U | (device.value & 0xffffffffU));
+    id = static_cast<std::int64_t>((host.value & 0x7fU) << kHostShift |
+                                   (device.value & 0xffffffffU));
     return true;
   }
   return text.match("NET/%", id);

@@ -163,7 +163,7 @@ TEST_CASE("nccl log lines: graphs, old words and new ids") {
   CHECK_FALSE(rank.graphs[2].bus_ids);
   CHECK(rank.graphs[2].channels.at(0).gpus == Numbers{3});
   CHECK(rank.graphs[2].channels.at(0).nets ==
-        std::array<std::int64_t, 2>{0x10000000cLL, 0x10000000cLL});
+        std::array<std::int64_t, 2>{0x10000000000000cLL, 0x10000000000000cLL});
   CHECK(rank.graphs[3].kind == GraphKind::nvls);
   CHECK(rank.graphs[3].type_inter == PathType::dis);
   CHECK(rank.graphs[4].kind == GraphKind::collnet_direct);

@@ -1,14 +1,11 @@
 // Any bytes as NCCL topology XML: hardware or a one-line error comes back. Hardware is written and
-// read back the same, checked, and made a machine; a machine is a cluster that can be built and a
-// scenario's text that reads back.
+// read back the same, checked, and made a machine; of a machine a cluster can be built.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "scenarios/machine_yaml.h"
-#include "scenarios/scenario.h"
 #include "sim/result.h"
 #include "topologies/cluster.h"
 #include "topologies/hardware_check.h"
@@ -39,11 +36,6 @@ void exercise(const railyard::topologies::ImportedMachine& imported) {
   spec.fabric.kind = imported.machine.nics.empty() ? topologies::FabricKind::none
                                                    : topologies::FabricKind::one_switch;
   require(topologies::build(spec).ok());
-  const std::string text = railyard::scenarios::cluster_yaml(imported, "fuzz") +
-                           "traffic: {pattern: all-to-all, size: 1MiB}\n";
-  const auto scenario =
-      railyard::scenarios::scenario_from_text(text, "fuzz", {.read_files = false});
-  require(scenario.ok() || imported.machine.gpus.size() * imported.hosts < 2);
 }
 
 }  // namespace

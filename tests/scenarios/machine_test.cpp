@@ -1,12 +1,15 @@
 // `cluster.machine:` as a mapping, and `cluster.topology_file:`.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "scenarios/machine_yaml.h"
 #include "scenarios/scenario.h"
 #include "tests/scenarios/helpers.h"
+#include "tests/skip.h"
 #include "topologies/cluster.h"
+#include "topologies/import/importer.h"
 #include "topologies/import/nccl_xml.h"
 #include "topologies/machine_hardware.h"
 
@@ -134,7 +137,9 @@ TEST_CASE("machines that cannot be are refused where they are written") {
             .find("NVLinks by GPU need an NVSwitch") != std::string::npos);
   CHECK(error("{like: pcie-8, numa: [{}], gpus: [{parent: cpu0}], nics: [{parent: cpu0, rate: "
               "0GB/s}]}")
-            .find("rate") == std::string::npos);
+            .ends_with("cluster.machine.nics[0].rate: must be positive"));
+  CHECK(error("{like: pcie-8, numa: [{}], gpus: [{parent: cpu0, link: 0GB/s}]}")
+            .ends_with("cluster.machine.gpus[0].link: must be positive"));
 }
 
 topologies::ImportedMachine import(const topologies::MachineSpec& machine,
@@ -168,6 +173,40 @@ TEST_CASE("an imported machine's text is that machine") {
     once_more.machine = again;
     CHECK(cluster_yaml(once_more, "topo.xml") + std::string(kTraffic) == text);
   }
+}
+
+TEST_CASE("the machines of public files are scenarios' machines") {
+  namespace fs = std::filesystem;
+  std::size_t machines = 0;
+  for (const char* folder : {"nccl-xml", "smi-topo"}) {
+    const fs::path directory = fs::path(RAILYARD_SHARED_DIR) / "samples" / folder;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(directory, failed)) {
+      const std::string path = entry.path().string();
+      CAPTURE(path);
+      const auto file = topologies::import_file(path, {.name = "mine"});
+      if (!file.ok() || !file.value().machine) continue;
+      ++machines;
+      const topologies::ImportedMachine& imported = *file.value().machine;
+      const std::string text = cluster_yaml(imported, "x") + std::string(kTraffic);
+      const auto read = scenario_from_text(text, "s.yaml", {.read_files = false});
+      if (imported.machine.gpus.size() < 2) continue;  // no traffic of one GPU
+      REQUIRE_MESSAGE(read.ok(), (read.ok() ? "" : read.error().text()));
+      topologies::ImportedMachine again = imported;
+      again.machine = *read.value().cluster.custom;
+      CHECK(cluster_yaml(again, "x") + std::string(kTraffic) == text);
+    }
+  }
+  if (machines == 0) RAILYARD_SKIP("no samples");
+  CHECK(machines > 80);
+}
+
+TEST_CASE("a processor without a printable name is left to the other machine") {
+  topologies::ImportedMachine imported = import(topologies::find_machine("pcie-8").value(), "mine");
+  imported.machine.cpu = {.arch = "\x80", .vendor = "\"\\"};
+  const std::string text = cluster_yaml(imported, "x");
+  CHECK(text.find("cpu: {") == std::string::npos);
+  CHECK(scenario_of(text + std::string(kTraffic)).cluster.custom->cpu.vendor == "AuthenticAMD");
 }
 
 TEST_CASE("a degraded machine's text keeps what differs") {

@@ -99,7 +99,7 @@ TEST_CASE("defaults") {
 TEST_CASE("the top of a scenario") {
   CHECK(error_of("a: 1") ==
         "s.yaml:1:1: unknown key 'a' (keys: railyard, name, description, seed, "
-        "cluster, ranks, nccl, collectives, ddp, traffic, engine, explore, "
+        "cluster, ranks, nccl, env, collectives, ddp, traffic, engine, explore, "
         "profile, parameters)");
   CHECK(error_of("name: x") == "s.yaml:1:1: the key 'railyard' is missing");
   CHECK(error_of("railyard: 2") == "s.yaml:1:11: railyard: 2 is out of range (1 to 1)");
@@ -121,7 +121,9 @@ TEST_CASE("exactly one workload") {
   CHECK(error_of(with_run("ddp: {model: resnet50, batch_per_gpu: 1, precision: fp32, "
                           "optimizer: sgd}"))
             .starts_with("s.yaml:1:1: one workload is expected: 'ddp' and 'collectives' exclude"));
-  CHECK(error_of(with(kRun)).starts_with("s.yaml:1:1: the key 'nccl' is missing: algorithm"));
+  CHECK(error_of(with(kRun))
+            .starts_with(
+                "s.yaml:1:1: the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose"));
   CHECK(error_of(with("traffic: {pattern: all-to-all, size: 1MiB}")) == "no error");
 }
 
@@ -214,7 +216,8 @@ TEST_CASE("nccl: named choices, and auto") {
         "s.yaml:4:36: nccl[0].protocol: " + chooser);
   CHECK(nccl("{choice: best}") == "s.yaml:4:16: nccl.choice: 'auto' is expected");
   CHECK(nccl("Ring") ==
-        "s.yaml:4:7: nccl: {algorithm: ..., protocol: ..., channels: ...} or a list is expected");
+        "s.yaml:4:7: nccl: 'auto', {choice: auto, ...}, {algorithm: ..., protocol: ..., channels: "
+        "...} or a list of the latter is expected");
   CHECK(nccl("{algorithm: Ring, protocol: LL}") ==
         "s.yaml:4:7: nccl: the key 'channels' is missing");
   CHECK(nccl("{algorithm: Ring, protocol: LL, channels: 65}") ==
@@ -265,7 +268,7 @@ TEST_CASE("collectives: sizes, roots") {
   CHECK(run("{collective: AllReduce, sizes: {from: 1B, to: 1GiB, step: 1B}}") ==
         "s.yaml:5:46: collectives[0].sizes: more than 10000 sizes");
   CHECK(run("{collective: AllReduce, sizes: [1B], root: 3}") ==
-        "s.yaml:5:15: collectives[0]: 'root' belongs to Broadcast and Reduce");
+        "s.yaml:5:15: collectives[0]: 'root' belongs to Broadcast, Reduce, Gather and Scatter");
   const Scenario s = scenario_of(
       with(std::string(kNccl) +
            "collectives: [{collective: AllReduce, sizes: {from: 1PB, to: 8PB, factor: 1000000}},\n"
@@ -338,9 +341,6 @@ TEST_CASE("errors stay on one line, whatever the file holds") {
   CHECK(error_of(std::string(5000, 'x') + ": 1").size() < 1000);
 }
 
-}  // namespace
-}  // namespace railyard::scenarios
-
 TEST_CASE("nccl: auto takes a version, what is missing, and NCCL's variables") {
   const auto scenario = scenario_from_text(
       with("nccl: {choice: auto, version: 2.28.9, gpudirect: false, collnet: true}\n"
@@ -367,3 +367,6 @@ TEST_CASE("nccl: auto takes a version, what is missing, and NCCL's variables") {
   CHECK(error_of(with(std::string(kNccl) + "env: {NCCL_ALGO: Ring}\n" + std::string(kRun))) ==
         "s.yaml:5:6: env: NCCL's variables steer NCCL's choice: they need 'nccl: auto'");
 }
+
+}  // namespace
+}  // namespace railyard::scenarios

@@ -32,7 +32,7 @@ TEST_CASE("program: version and help") {
   const Outcome version = run_program(directory, {"--version"});
   CHECK(version.status == 0);
   CHECK(version.out == "railyard " + std::string(sim::kVersion) + "\n");
-  for (const char* command : {"run", "explore", "topo"}) {
+  for (const char* command : {"run", "explore", "topo", "nccl", "schedule"}) {
     const Outcome help = run_program(directory, {"help", command});
     CHECK(help.status == 0);
     CHECK(contains(help.out, "Usage: "));
@@ -54,7 +54,7 @@ TEST_CASE("program: usage errors are status 2 and name the mistake") {
   CHECK(command.status == 2);
   CHECK(command.err ==
         "railyard: there is no command 'rnu'; did you mean 'run'? (one of: run, explore, topo, "
-        "help)\nrailyard: try `railyard --help`\n");
+        "nccl, schedule, help)\nrailyard: try `railyard --help`\n");
   const std::vector<std::vector<std::string>> wrong{{"run"},
                                                     {"run", "a.yaml", "--no-such-option"},
                                                     {"run", "a.yaml", "--format", "xml"},
@@ -68,6 +68,11 @@ TEST_CASE("program: usage errors are status 2 and name the mistake") {
                                                     {"explore", "a.yaml", "--jobs", "0"},
                                                     {"topo"},
                                                     {"topo", "show"},
+                                                    {"schedule"},
+                                                    {"schedule", "check"},
+                                                    {"nccl"},
+                                                    {"nccl", "plan"},
+                                                    {"nccl", "compare", "a.yaml"},
                                                     {"help", "nothing"}};
   for (const auto& arguments : wrong) {
     const Outcome outcome = run_program(directory, arguments);
@@ -103,7 +108,10 @@ TEST_CASE("program: bad input is status 1, one line, and nothing is written") {
       {"explore", "good.yaml", "-o", "out"},
       {"explore", "junk.yaml", "-o", "out"},
       {"topo", "show", "key.yaml"},
-      {"topo", "show", "hgx-h10"}};
+      {"topo", "show", "hgx-h10"},
+      {"nccl", "plan", "key.yaml"},
+      {"schedule", "check", "no-such.txt"},
+      {"schedule", "check", "key.yaml"}};
   for (const auto& arguments : bad) {
     CAPTURE(arguments[1]);
     const Outcome outcome = run_program(directory, arguments);
@@ -227,6 +235,27 @@ TEST_CASE("program: topologies as text, matrix and DOT") {
   CHECK(dot.status == 0);
   CHECK(contains(dot.out, "graph"));
   CHECK(contains(run_program(directory, {"topo", "show", "s.yaml", "--nodes", "6"}).out, "6"));
+}
+
+TEST_CASE("program: a schedule is proved, or its first fault named") {
+  const TemporaryDirectory directory;
+  const std::string right =
+      "schedule pair\ncollective AllReduce\nranks 2\nchunks 2\n"
+      "block 0.0 send 1 recv 1\n  send i1\n  recvReduceCopySend i0 o0\n  recv o1\n"
+      "block 1.0 send 0 recv 0\n  send i0\n  recvReduceCopySend i1 o1\n  recv o0\n";
+  directory.write("right.txt", right);
+  const Outcome good = run_program(directory, {"schedule", "check", "right.txt"});
+  CHECK(good.status == 0);
+  CHECK(good.out ==
+        "right.txt: proved to be AllReduce of 2 ranks\n  2 chunks, Simple; 2 blocks; 6 operations "
+        "and 4 messages for one portion of every chunk\n");
+  std::string wrong = right;
+  wrong.replace(wrong.find("recvReduceCopySend i0 o0"), 24, "recvReduceCopySend i1 o0");
+  directory.write("wrong.txt", wrong);
+  const Outcome bad = run_program(directory, {"schedule", "check", "wrong.txt"});
+  CHECK(bad.status == 1);
+  CHECK(bad.out.empty());
+  CHECK(bad.err.starts_with("railyard: wrong.txt: rank 0 output [0,"));
 }
 
 }  // namespace railyard::tests

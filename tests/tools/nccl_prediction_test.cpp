@@ -6,7 +6,10 @@
 
 #include <filesystem>
 
+#include "algorithms/nccl/node_kind.h"
+#include "algorithms/nccl/search.h"
 #include "tests/skip.h"
+#include "topologies/import/nccl_xml.h"
 
 using namespace railyard::cli;               // NOLINT: a test's own names
 using namespace railyard::algorithms::nccl;  // NOLINT
@@ -39,6 +42,13 @@ const Agreement& kind(const Comparison& comparison, std::string_view name) {
   return comparison.kinds.at(0);
 }
 
+std::int32_t gpu_count(const std::vector<sim::HardwarePci>& devices) {
+  std::int32_t count = 0;
+  for (const sim::HardwarePci& device : devices)
+    count += (device.gpu ? 1 : 0) + gpu_count(device.children);
+  return count;
+}
+
 sim::ChannelGraph graph(sim::GraphKind kind, sim::GraphPattern pattern, double bw) {
   sim::ChannelGraph graph;
   graph.kind = kind;
@@ -62,7 +72,8 @@ CommInputs two_a100() {
     node.tree.channels.push_back({.gpus = {c < 6 ? 0 : 1, c < 6 ? 1 : 0}});
   }
   node.compute_capabilities = {80, 80};
-  node.peers = {{sim::PathType::nvl, 240, 20}};
+  node.all_nvlink = true;
+  node.p2p_channels_per_peer = 24;  // twice the bridge's 12 NVLinks
   inputs.nodes = {{0, {0, 1}}};
   return inputs;
 }
@@ -91,17 +102,78 @@ CommInputs two_nodes_of_h100() {
   node.compute_capabilities.assign(8, 90);
   node.nvswitches = 1;
   node.min_net_bandwidth = 48;
-  node.peers = {{sim::PathType::nvl, 370.8, 20.6}};
-  node.nets = {{1, 48}};
+  node.all_nvlink = true;
+  node.p2p_channels_per_peer = 2;  // 2.19's two per NIC; 2.30.7 goes by its bandwidth
   inputs.multicast = true;
   for (std::int32_t n = 0; n < 2; ++n) {
-    NodeInputs& ranks = inputs.nodes.emplace_back();
+    CommNode& ranks = inputs.nodes.emplace_back();
     for (std::int32_t g = 0; g < 8; ++g) ranks.ranks.push_back(8 * n + g);
   }
   return inputs;
 }
 
+// Equal nodes, each with the hardware of a topology file, a rank on every GPU.
+NcclPrediction from_hardware(const std::string& file, std::int32_t nodes, Version version,
+                             const Capabilities& capabilities) {
+  const auto hardware = railyard::topologies::read_nccl_xml(file);
+  REQUIRE_MESSAGE(hardware.ok(), (hardware.ok() ? "" : hardware.error().text()));
+  const Environment environment;
+  NodeRequest request;
+  request.inputs.hosts = {&hardware.value()};
+  std::int32_t gpus = 0;
+  for (const sim::HardwareCpu& cpu : hardware.value().cpus) gpus += gpu_count(cpu.pci);
+  for (std::int32_t g = 0; g < gpus; ++g) request.inputs.ranks.push_back({g, 0, g});
+  request.comm_ranks = nodes * gpus;
+  auto node = NodeTopology::build(request, environment, capabilities);
+  REQUIRE_MESSAGE(node.ok(), (node.ok() ? "" : node.error().text()));
+  const auto graphs = find_graphs(node.value(), {});
+  REQUIRE_MESSAGE(graphs.ok(), (graphs.ok() ? "" : graphs.error().text()));
+  CommInputs inputs;
+  inputs.version = version;
+  inputs.kinds.push_back(node_kind(node.value(), graphs.value()));
+  for (std::int32_t n = 0; n < nodes; ++n) {
+    CommNode& ranks = inputs.nodes.emplace_back();
+    for (std::int32_t g = 0; g < gpus; ++g) ranks.ranks.push_back(n * gpus + g);
+  }
+  const auto plan = make_comm_plan(inputs, environment);
+  REQUIRE_MESSAGE(plan.ok(), (plan.ok() ? "" : plan.error().text()));
+  const auto shared = std::make_shared<const NodeTopology>(std::move(node).value());
+  return predict(plan.value(), environment,
+                 NodeTopologies(static_cast<std::size_t>(nodes), shared));
+}
+
 }  // namespace
+
+TEST_CASE("prediction: 2 x A100 from its topology file to the last call of the log") {
+  const std::string xml = std::string(RAILYARD_SHARED_DIR) + "/samples/nccl-xml/117-topo_real.xml";
+  if (!std::filesystem::exists(xml)) RAILYARD_SKIP("no sample files");
+  const nccl_log::Log log = read(sample("017-public-nccl.log"));
+  const Comparison comparison = compare(from_hardware(xml, 1, {2, 27, 7}, {.same_process = true}),
+                                        log, main_communicator(log));
+  INFO(to_text(comparison));
+  CHECK(comparison.agrees());
+  CHECK(kind(comparison, "searches").agreed == 4);
+  CHECK(kind(comparison, "search channels").agreed == 48);
+  CHECK(kind(comparison, "transports").agreed == 48);
+  CHECK(kind(comparison, "cost table").agreed == 105);
+  CHECK(kind(comparison, "algorithm and protocol").agreed == 495);
+}
+
+TEST_CASE("prediction: 2 x 8 RTX 3090 from the topology file, searches, rings and trees") {
+  const std::string xml = std::string(RAILYARD_SHARED_DIR) + "/samples/nccl-xml/057-topo.xml";
+  if (!std::filesystem::exists(xml)) RAILYARD_SKIP("no sample files");
+  const nccl_log::Log log = read(sample("011-public-log.log"));
+  // The driver denies these cards P2P, and NVML says so: all paths go through the CPU.
+  const Comparison comparison =
+      compare(from_hardware(xml, 2, {2, 18, 1}, {.peer_access = false, .p2p_status_ok = false}),
+              log, main_communicator(log));
+  INFO(to_text(comparison));
+  CHECK(comparison.agrees());
+  CHECK(kind(comparison, "searches").agreed == 32);
+  CHECK(kind(comparison, "search channels").agreed == 32);
+  CHECK(kind(comparison, "ring neighbours").agreed == 32);
+  CHECK(kind(comparison, "trees").agreed == 8);
+}
 
 TEST_CASE("prediction: 2 x A100, all that the log of 2.27.7 says") {
   if (!std::filesystem::exists(sample("017-public-nccl.log"))) RAILYARD_SKIP("no sample logs");
@@ -122,13 +194,11 @@ TEST_CASE("prediction: 2 x 8 H100, rings, trees, heads and NICs of 2.19.3") {
   const std::string path = sample("009-nebius-2x8-h100-mlperf-sd.log");
   if (!std::filesystem::exists(path)) RAILYARD_SKIP("no sample logs");
   const nccl_log::Log log = read(path);
-  NcclPrediction prediction = prediction_of(two_nodes_of_h100());
-  // 2.19 took two channels per NIC to a remote peer, 2.30.7 as many as its bandwidth needs: 4.
-  prediction.p2p_channels_per_peer = -1;
+  const NcclPrediction prediction = prediction_of(two_nodes_of_h100());
   const Comparison comparison = compare(prediction, log, main_communicator(log));
   INFO(to_text(comparison));
   CHECK(comparison.agrees());
-  CHECK(kind(comparison, "channel counts").agreed == 15 * 3 + 16);
+  CHECK(kind(comparison, "channel counts").agreed == 15 * 4 + 16);
   CHECK(kind(comparison, "transports").agreed == 569);  // the NIC of every connection by network
   CHECK(kind(comparison, "ring orders").agreed == 16);
   CHECK(kind(comparison, "trees").agreed == 256);

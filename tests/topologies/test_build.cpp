@@ -1,10 +1,12 @@
 // Counts, capacities and refusals of build().
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <map>
 #include <set>
 
 #include "tests/topologies/support.h"
+#include "topologies/fabric_source.h"
 
 namespace railyard::topologies {
 namespace {
@@ -42,12 +44,28 @@ double oversubscription(const sim::Topology& topology, const std::string& name,
   return down / up;
 }
 
+// Six hosts of eight adapters on two leaves, as ibnetdiscover lists them from the hosts' side.
+FabricSourcePtr six_hosts() {
+  std::string text =
+      "Switch 64 \"S-a\" # \"a\"\n[60] \"S-b\"[60] # \"b\" lid 2 4xNDR\n"
+      "[61] \"S-b\"[61] # \"b\" lid 2 4xNDR\n\n";
+  for (int i = 0; i < 48; ++i)
+    text += fmt::format("Ca 1 \"H-{:x}\" # \"h{} mlx5_{}\"\n[1] \"S-{}\"[{}] # \"x\" 4xNDR\n\n",
+                        0x100 + i, i / 8, i % 8, i < 24 ? "a" : "b", i % 24 + 1);
+  return parse_fabric_source({"six", text}, {}).value();
+}
+
 TEST_CASE("links and devices are consistent on every fabric") {
   for (const auto& entry : sim::EnumTable<FabricKind>::entries) {
     CAPTURE(entry.name);
     auto spec = cluster("hgx-h100", entry.value == FabricKind::none ? 1 : 6, entry.value);
     spec.fabric.hosts_per_leaf = 2;
     if (entry.value == FabricKind::dragonfly_plus) spec.fabric.leaves_per_group = 1;
+    if (entry.value == FabricKind::imported) {
+      spec.fabric = {};
+      spec.fabric.kind = FabricKind::imported;
+      spec.fabric.source = six_hosts();
+    }
     const auto topology = must_build(spec);
     std::set<std::string> names;
     std::set<std::pair<sim::DeviceId, sim::DeviceId>> pairs;
@@ -175,7 +193,7 @@ TEST_CASE("trays of one rack need no fabric, other nodes do") {
   CHECK(must_build(cluster("gb200-nvl72", 18)).gpu_count() == 72);
   CHECK(build_error(cluster("gb200-nvl72", 19)) ==
         "fabric 'none' connects nothing, but there are 19 nodes; choose a fabric (one of: none, "
-        "switch, rail-optimised, fat-tree, dragonfly+)");
+        "switch, rail-optimised, fat-tree, dragonfly+, imported)");
   auto flat = cluster("flat", 1);
   flat.overrides.gpus_per_node = 8;
   CHECK(build_error(flat) == "machine 'flat' has nothing inside: its 8 GPUs need a fabric");

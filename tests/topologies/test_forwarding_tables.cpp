@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "tests/skip.h"
@@ -121,7 +121,7 @@ TEST_CASE("tables samples: nine switches of PlaFRIM") {
 }
 
 TEST_CASE("tables: large and hostile texts end quickly") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   std::string many;
   for (int i = 0; i < 500'000; ++i)
     many += fmt::format("dump_ucast_routes: Switch 0x{:x}\n0xbfff : 001\n", 1'000'000 - i);
@@ -133,7 +133,8 @@ TEST_CASE("tables: large and hostile texts end quickly") {
   CHECK(must_parse(entries).switches[0].entries.size() == 1);
   CHECK(refusal("dump_ucast_routes: Switch 0x" + std::string(10'000'000, '1'))
             .starts_with("t:1: no GUID"));
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
+  // Of this process's own time, for all of them together.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 8);
 }
 
 }  // namespace

@@ -181,6 +181,14 @@ TEST_CASE("hosts are checked apart") {
         std::vector<std::string>{"host 0xb: GPU 0 (0000:01:00.0): 17 NVLinks, others have 18"});
 }
 
+TEST_CASE("a host of thousands of devices is not compared") {
+  Hardware hardware = healthy("hgx-h100");
+  const HardwarePci bridge = hardware.cpus[0].pci[0];
+  for (int i = 0; i < 3000; ++i) hardware.cpus[0].pci.push_back(bridge);
+  CHECK(findings(hardware) ==
+        std::vector<std::string>{"host: 9024 PCI devices; at most 2048 are compared"});
+}
+
 TEST_CASE("a public file with a degraded link") {
   const auto file =
       std::filesystem::path(RAILYARD_SHARED_DIR) / "samples" / "nccl-xml" / "116-topo_fail.xml";

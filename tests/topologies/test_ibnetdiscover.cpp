@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "tests/skip.h"
@@ -193,7 +193,7 @@ TEST_CASE("ibnetdiscover samples: the ports of PlaFRIM") {
 }
 
 TEST_CASE("ibnetdiscover: large and hostile texts end quickly") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   std::string ports = "Switch 4 \"S-a\" # \"x\"\n";
   for (int i = 0; i < 500'000; ++i)
     ports += "[" + std::to_string(i % 60'000) + "] \"S-b\"[" + std::to_string(i % 60'000) + "]\n";
@@ -205,7 +205,8 @@ TEST_CASE("ibnetdiscover: large and hostile texts end quickly") {
   CHECK(parse_ibnetdiscover(
             "Ca 1 \"H-1\"\n" + std::string(3'000'000, '\n') + std::string(3'000'000, 'x'), "t")
             .ok());
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
+  // Of this process's own time, for all of them together.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 8);
 }
 
 }  // namespace

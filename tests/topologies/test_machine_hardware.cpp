@@ -361,6 +361,11 @@ TEST_CASE("files that give no machine say why") {
                      "<pci busid=\"0000:01:00.0\" class=\"0x038000\"/>"
                      "<pci busid=\"0000:02:00.0\" class=\"0x120000\"/>")) ==
         "2 AMD GPUs; no machine of the catalogue stands near them");
+  std::string crowd;
+  for (int i = 0; i < 1025; ++i)
+    crowd += "<pci busid=\"" + std::to_string(1000 + i) + ":00:00.0\" class=\"0x030200\"/>";
+  CHECK(refusal(node("", crowd)) ==
+        "a host of 1025 GPUs, NICs and switches; at most 1024 are supported");
   CHECK(machine_of(Hardware{}).error().message == "no CPU, so no machine");
 }
 

@@ -2,7 +2,7 @@
 // the PCI tree. Matrices here are small and written for the test.
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "tests/topologies/smi_support.h"
 #include "topologies/import/smi_topo.h"
@@ -194,7 +194,7 @@ TEST_CASE("smi: NVLinks become direct links, or switches where they are too many
 }
 
 TEST_CASE("smi: large and hostile texts end quickly") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   std::string lines = "GPU0 GPU1\n";
   for (int i = 0; i < 1'000'000; ++i) lines += "GPU0 GPU1 GPU2\n";
   CHECK(refusal(lines).find("not followed by a row") != std::string::npos);
@@ -205,7 +205,8 @@ TEST_CASE("smi: large and hostile texts end quickly") {
   std::string wide;
   for (int i = 0; i < 1'000'000; ++i) wide += "NIC" + std::to_string(i) + "\t";
   CHECK(refusal("GPU0 " + wide).find("more than 1024") != std::string::npos);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
+  // Of this process's own time, for all of them together.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 8);
 }
 
 }  // namespace

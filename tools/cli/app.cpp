@@ -35,6 +35,7 @@ struct Arguments {
   ImportArguments import;
   std::vector<std::string> check;
   NcclPlanArguments nccl_plan;
+  NcclCompareArguments nccl_compare;
   ScheduleArguments schedule;
   std::string help_on;
 };
@@ -188,7 +189,21 @@ void add_topology(CLI::App& topo, TopologyArguments& out) {
   show.footer("Example: railyard topo show dgx-a100 --format dot | dot -Tsvg -o dgx-a100.svg");
 }
 
-void add_nccl(CLI::App& app, NcclPlanArguments& out) {
+void add_compare(CLI::App& nccl, NcclCompareArguments& out) {
+  CLI::App& compare = *nccl.add_subcommand("compare", "A log of NCCL_DEBUG=INFO against the plan");
+  compare.add_option("SCENARIO", out.scenario, "The cluster that wrote the log")->required();
+  compare.add_option("LOG", out.log, "Of one rank or of all, in any order")->required();
+  compare.add_option("--set", out.sets, "Change a value of the scenario first")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  compare.add_option("--group", out.group, "The group of the scenario (default world)")
+      ->type_name("NAME");
+  compare.footer("Exit status 3 where they differ.");
+}
+
+void add_nccl(CLI::App& app, NcclPlanArguments& out, NcclCompareArguments& compared) {
   CLI::App& nccl =
       *app.add_subcommand("nccl", "What NCCL would decide, and what a log says it did");
   nccl.require_subcommand(1);
@@ -225,6 +240,7 @@ void add_nccl(CLI::App& app, NcclPlanArguments& out) {
       ->type_name("FORMAT")
       ->description("tuner-csv (NCCL's example tuner plugin) or env (NCCL_* lines)");
   plan.footer("Example: railyard nccl plan --topo dgx.xml --nodes 4");
+  add_compare(nccl, compared);
 }
 
 void add_schedule(CLI::App& app, ScheduleArguments& out) {
@@ -282,7 +298,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   topo.require_subcommand(1);
   add_topology(topo, arguments.topology);
   add_import(topo, arguments.import, arguments.check);
-  add_nccl(app, arguments.nccl_plan);
+  add_nccl(app, arguments.nccl_plan, arguments.nccl_compare);
   add_schedule(app, arguments.schedule);
   add_help(app, arguments);
   app.footer(help_topics_footer());
@@ -321,7 +337,9 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     if (topo->got_subcommand("check")) return check_command(arguments.check);
     return topology_command(arguments.topology);
   }
-  if (app.got_subcommand("nccl")) return nccl_plan_command(arguments.nccl_plan);
+  if (const CLI::App* nccl = app.get_subcommand("nccl"); nccl->parsed())
+    return nccl->got_subcommand("plan") ? nccl_plan_command(arguments.nccl_plan)
+                                        : nccl_compare_command(arguments.nccl_compare);
   if (app.got_subcommand("schedule")) return schedule_command(arguments.schedule);
   return help_command(app, arguments.help_on);
 }

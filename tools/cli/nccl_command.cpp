@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "calibrate/readers/nccl_log.h"
 #include "scenarios/nccl_cluster.h"
 #include "tools/cli/exit_status.h"
+#include "tools/cli/nccl_compare.h"
 #include "tools/cli/nccl_inputs.h"
+#include "tools/cli/nccl_prediction.h"
 #include "tools/cli/run_command.h"
 #include "topologies/cluster.h"
 #include "topologies/placement.h"
@@ -49,6 +52,23 @@ Result<NcclPlan> plan_scenario(const NcclPlanArguments& arguments) {
   return plan;
 }
 
+// Without the nodes' topologies where their numbers are not the communicator's ranks.
+NodeTopologies nodes_of(const algorithms::nccl::Cluster& cluster) {
+  std::vector<std::shared_ptr<const algorithms::nccl::NodeTopology>> kinds(
+      cluster.topologies.size());
+  NodeTopologies nodes;
+  for (std::size_t n = 0; n < cluster.comm.inputs.nodes.size(); ++n) {
+    const algorithms::nccl::CommNode& node = cluster.comm.inputs.nodes[n];
+    if (!kinds[node.kind]) {
+      if (cluster.search_ranks[n] != node.ranks) return {};
+      kinds[node.kind] =
+          std::make_shared<const algorithms::nccl::NodeTopology>(cluster.topologies[node.kind]);
+    }
+    nodes.push_back(kinds[node.kind]);
+  }
+  return nodes;
+}
+
 Result<NcclPlan> plan_of(const NcclPlanArguments& arguments) {
   if (!arguments.inputs.empty()) {
     RAILYARD_ASSIGN(const UniformHosts hosts, read_inputs(arguments.inputs));
@@ -65,6 +85,23 @@ Result<std::string> nccl_plan_text(const NcclPlanArguments& arguments) {
   if (arguments.exported != PlanExport::none) return plan_export(plan, arguments.exported);
   if (arguments.json) return plan_json(plan).dump() + "\n";
   return plan_text(plan);
+}
+
+int nccl_compare_command(const NcclCompareArguments& arguments) {
+  NcclPlanArguments asked;
+  asked.scenario = arguments.scenario;
+  asked.sets = arguments.sets;
+  asked.group = arguments.group;
+  const Result<NcclPlan> plan = plan_of(asked);
+  if (!plan.ok()) return fail(plan.error());
+  const auto log = calibrate::nccl_log::read_file(arguments.log);
+  if (!log.ok()) return fail(log.error());
+  const NcclPrediction prediction =
+      predict(plan.value().cluster.comm, plan.value().env, nodes_of(plan.value().cluster));
+  const Comparison comparison = compare(prediction, log.value(), main_communicator(log.value()));
+  const std::string text = plan.value().title + "\n" + to_text(comparison);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return finish_output(comparison.agrees() ? kDone : kWouldHang);
 }
 
 int nccl_plan_command(const NcclPlanArguments& arguments) {

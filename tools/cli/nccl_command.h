@@ -1,4 +1,5 @@
-// `railyard nccl plan`: what NCCL would decide, without running anything.
+// `railyard nccl plan`: what NCCL would decide, without running anything; `railyard nccl compare`:
+// the same against what a log says NCCL did. Comparison that finds a difference: status 3.
 #pragma once
 
 #include <optional>
@@ -28,5 +29,13 @@ struct NcclPlanArguments {
 
 sim::Result<std::string> nccl_plan_text(const NcclPlanArguments& arguments);
 int nccl_plan_command(const NcclPlanArguments& arguments);
+
+struct NcclCompareArguments {
+  std::string scenario;
+  std::string log;
+  std::vector<std::string> sets;
+  std::string group = "world";
+};
+int nccl_compare_command(const NcclCompareArguments& arguments);
 
 }  // namespace railyard::cli

@@ -59,6 +59,10 @@ sim::ChannelGraph as_graph(const log::Graph& logged) {
   return graph;
 }
 
+struct SearchTallies {
+  Tally summaries{"searches"}, orders{"search channels"};
+};
+
 void compare_search_channels(const sim::ChannelGraph& planned, const log::Graph& logged,
                              const std::string& what, Tally& orders) {
   for (std::size_t c = 0; c < logged.channels.size(); ++c) {
@@ -83,30 +87,42 @@ void compare_search_channels(const sim::ChannelGraph& planned, const log::Graph&
   }
 }
 
+// The plan's search of that kind on the rank's node; none: it does not say.
+const sim::ChannelGraph* planned_search(const NcclPrediction& plan, std::int64_t rank,
+                                        sim::GraphKind kind) {
+  const auto number = static_cast<std::size_t>(rank);
+  if (rank < 0 || number >= plan.node_of.size()) return nullptr;
+  if (plan.node_of[number] >= plan.searches.size()) return nullptr;
+  for (const sim::ChannelGraph& graph : plan.searches[plan.node_of[number]])
+    if (graph.kind == kind) return &graph;
+  return nullptr;
+}
+
+void compare_search(const NcclPrediction& plan, std::int64_t rank, const log::Graph& logged,
+                    SearchTallies& tallies) {
+  const sim::ChannelGraph* planned = planned_search(plan, rank, logged.kind);
+  if (planned == nullptr) {
+    tallies.summaries.skip();
+    return;
+  }
+  const std::string what = fmt::format("{} search of rank {}", sim::to_text(logged.kind), rank);
+  const std::string mine = describe(*planned), theirs = describe(as_graph(logged));
+  tallies.summaries.add(mine == theirs, [&] {
+    return Difference{what, mine, theirs, logged.line};
+  });
+  compare_search_channels(*planned, logged, what, tallies.orders);
+}
+
 void compare_searches(const Context& context, Comparison& comparison) {
-  Tally summaries("searches"), orders("search channels");
+  if (context.plan.searches.empty()) return;
+  SearchTallies tallies;
   for (const std::size_t member : context.communicator.members) {
     const log::Rank& rank = context.log.ranks[member];
-    const auto number = static_cast<std::size_t>(rank.rank);
-    for (const log::Graph& logged : rank.graphs) {
-      const sim::ChannelGraph* planned = nullptr;
-      if (rank.rank >= 0 && number < context.plan.node_of.size() &&
-          context.plan.node_of[number] < context.plan.searches.size())
-        for (const auto& graph : context.plan.searches[context.plan.node_of[number]])
-          if (graph.kind == logged.kind) planned = &graph;
-      if (planned == nullptr) {
-        if (!context.plan.searches.empty()) summaries.skip();
-        continue;
-      }
-      const std::string what =
-          fmt::format("{} search of rank {}", sim::to_text(logged.kind), rank.rank);
-      const std::string mine = describe(*planned), theirs = describe(as_graph(logged));
-      summaries.add(mine == theirs, [&] { return Difference{what, mine, theirs, logged.line}; });
-      compare_search_channels(*planned, logged, what, orders);
-    }
+    for (const log::Graph& logged : rank.graphs)
+      compare_search(context.plan, rank.rank, logged, tallies);
   }
-  summaries.move_to(comparison);
-  orders.move_to(comparison);
+  tallies.summaries.move_to(comparison);
+  tallies.orders.move_to(comparison);
 }
 
 // What explains differences before any is looked at.

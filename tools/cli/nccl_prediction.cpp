@@ -1,9 +1,12 @@
 #include "tools/cli/nccl_prediction.h"
 
-#include <memory>
+#include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "algorithms/nccl/node_kind.h"
 #include "algorithms/nccl/selection.h"
+#include "sim/check.h"
 
 namespace railyard::cli {
 namespace {
@@ -11,22 +14,22 @@ namespace {
 namespace log = calibrate::nccl_log;
 namespace nccl = algorithms::nccl;
 
-// The searches of every node, with ranks for local indices.
+// A node's searches, with ranks for local indices.
+std::vector<sim::ChannelGraph> searches_of(const nccl::NodeKind& kind,
+                                           const std::vector<std::int32_t>& ranks) {
+  std::vector<sim::ChannelGraph> graphs{kind.ring, kind.tree, kind.collnet_chain,
+                                        kind.collnet_direct, kind.nvls};
+  std::erase_if(graphs, [](const sim::ChannelGraph& graph) { return graph.channels.empty(); });
+  for (sim::ChannelGraph& graph : graphs)
+    for (sim::ChannelGraph::Channel& channel : graph.channels)
+      for (std::int32_t& gpu : channel.gpus) gpu = ranks[static_cast<std::size_t>(gpu)];
+  return graphs;
+}
+
 void add_searches(const nccl::CommPlan& plan, NcclPrediction& prediction) {
   prediction.node_of.assign(plan.info.node_of.begin(), plan.info.node_of.end());
-  for (const nccl::CommNode& node : plan.inputs.nodes) {
-    const nccl::NodeKind& kind = plan.inputs.kinds[node.kind];
-    std::vector<sim::ChannelGraph> graphs;
-    for (const sim::ChannelGraph* graph :
-         {&kind.ring, &kind.tree, &kind.collnet_chain, &kind.collnet_direct, &kind.nvls}) {
-      if (graph->channels.empty()) continue;
-      sim::ChannelGraph by_rank = *graph;
-      for (auto& channel : by_rank.channels)
-        for (std::int32_t& gpu : channel.gpus) gpu = node.ranks[static_cast<std::size_t>(gpu)];
-      graphs.push_back(std::move(by_rank));
-    }
-    prediction.searches.push_back(std::move(graphs));
-  }
+  for (const nccl::CommNode& node : plan.inputs.nodes)
+    prediction.searches.push_back(searches_of(plan.inputs.kinds[node.kind], node.ranks));
 }
 
 void add_channels(const nccl::CommPlan& plan, NcclPrediction& prediction) {
@@ -80,17 +83,83 @@ Devices network_devices(const nccl::CommPlan& plan) {
   return devices;
 }
 
-std::optional<NcclPrediction::Transport> network(const Devices& devices, const log::Edge& edge) {
-  if (edge.connection == 1) return std::nullopt;  // send and receive choose their own
-  const auto found = devices.find({edge.channel, edge.from, edge.to});
-  if (found == devices.end()) return std::nullopt;
-  const std::int64_t net =
-      edge.direction == log::Direction::receive ? found->second.second : found->second.first;
-  NcclPrediction::Transport transport{.kind = log::Transport::net};
-  constexpr std::int64_t kDeviceBits = 0xffffffff;  // the upper half is the host
-  if (net != nccl::kNone) transport.device = net & kDeviceBits;
-  return transport;
-}
+// Transports of a plan's connections.
+class Transports {
+ public:
+  Transports(const nccl::CommPlan& plan, NodeTopologies nodes)
+      : node_of_(plan.info.node_of), nodes_(std::move(nodes)), devices_(network_devices(plan)) {
+    RAILYARD_CHECK(nodes_.empty() || nodes_.size() == plan.inputs.nodes.size(),
+                   "topologies of other nodes than the plan's");
+    for (const nccl::CommNode& node : plan.inputs.nodes) ranks_.push_back(node.ranks);
+  }
+
+  std::optional<NcclPrediction::Transport> operator()(const log::Edge& edge) const {
+    const auto ranks = static_cast<std::int64_t>(node_of_.size());
+    if (edge.connection == 1 || edge.from < 0 || edge.from >= ranks || edge.to < 0 ||
+        edge.to >= ranks)
+      return std::nullopt;
+    return node(edge.from) == node(edge.to) ? inside(edge) : between(edge);
+  }
+
+ private:
+  [[nodiscard]] std::size_t node(std::int64_t rank) const {
+    return static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)]);
+  }
+  // Where a rank's GPU is among those of its node's topology.
+  [[nodiscard]] std::int32_t gpu(std::int64_t rank) const {
+    const std::vector<std::int32_t>& ranks = ranks_[node(rank)];
+    const auto local = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    const nccl::NodeTopology& topology = *nodes_[node(rank)];
+    return topology.system().gpu_of_rank(
+        nccl::node_ranks(topology)[static_cast<std::size_t>(local)]);
+  }
+
+  [[nodiscard]] std::optional<NcclPrediction::Transport> inside(const log::Edge& edge) const {
+    if (nodes_.empty()) return std::nullopt;
+    const nccl::NodeTopology& topology = *nodes_[node(edge.from)];
+    const std::int32_t from = gpu(edge.from), to = gpu(edge.to);
+    NcclPrediction::Transport transport{.kind = log::Transport::net};
+    if (topology.p2p_connects(from, to)) {
+      transport.kind = log::Transport::p2p;
+    } else if (topology.shm_connects(from, to)) {
+      transport.kind = log::Transport::shm;
+    }
+    return transport;
+  }
+
+  [[nodiscard]] std::optional<NcclPrediction::Transport> between(const log::Edge& edge) const {
+    const auto found = devices_.find({edge.channel, edge.from, edge.to});
+    if (found == devices_.end()) return std::nullopt;
+    const bool receives = edge.direction == log::Direction::receive;
+    const std::int64_t id = receives ? found->second.second : found->second.first;
+    NcclPrediction::Transport transport{.kind = log::Transport::net};
+    if (id == nccl::kNone) return transport;
+    constexpr std::int64_t kDeviceBits = 0xffffffff;  // above is the host
+    transport.device = id & kDeviceBits;
+    if (nodes_.empty()) return transport;
+    const std::int64_t own = receives ? edge.to : edge.from;
+    const nccl::NodeTopology& topology = *nodes_[node(own)];
+    const std::int32_t net = topology.system().net_of_id(id);
+    if (net < 0) return transport;
+    transport.gpu_direct = topology.check_gdr(gpu(own), net, !receives) != nccl::GdrMode::off;
+    transport.proxy = -1;
+    const std::int32_t relay = receives ? gpu(own) : topology.relay_gpu(gpu(own), net);
+    if (relay != gpu(own)) transport.proxy = rank_of(relay, node(own));
+    return transport;
+  }
+
+  [[nodiscard]] std::int64_t rank_of(std::int32_t gpu, std::size_t node) const {
+    const std::vector<std::int32_t> known = nccl::node_ranks(*nodes_[node]);
+    const auto local =
+        std::find(known.begin(), known.end(), nodes_[node]->gpu(gpu).rank) - known.begin();
+    return ranks_[node][static_cast<std::size_t>(local)];
+  }
+
+  std::vector<std::int32_t> node_of_;
+  NodeTopologies nodes_;
+  std::vector<std::vector<std::int32_t>> ranks_;  // by node and local index
+  Devices devices_;
+};
 
 sim::Result<NcclPrediction::Choice> choose(const nccl::CommPlan& plan,
                                            const NcclPrediction::Call& asked) {
@@ -112,7 +181,8 @@ sim::Result<NcclPrediction::Choice> choose(const nccl::CommPlan& plan,
 
 }  // namespace
 
-NcclPrediction predict(const nccl::CommPlan& plan, const nccl::Environment& environment) {
+NcclPrediction predict(const nccl::CommPlan& plan, const nccl::Environment& environment,
+                       const NodeTopologies& nodes) {
   NcclPrediction prediction;
   prediction.version = nccl::to_text(plan.inputs.version);
   prediction.variables.insert(environment.variables().begin(), environment.variables().end());
@@ -123,9 +193,7 @@ NcclPrediction predict(const nccl::CommPlan& plan, const nccl::Environment& envi
   prediction.tuning = tuning_of(plan.tuning);
   const auto kept = std::make_shared<const nccl::CommPlan>(plan);
   prediction.choose = [kept](const NcclPrediction::Call& call) { return choose(*kept, call); };
-  prediction.transport = [devices = network_devices(plan)](const log::Edge& edge) {
-    return network(devices, edge);
-  };
+  prediction.transport = Transports(plan, nodes);
   return prediction;
 }
 

@@ -119,6 +119,8 @@ class Workers {
           std::size_t{0}, std::max<std::size_t>(options_.jobs, 1),
           [this](std::size_t /*worker*/) { work(); }, tbb::simple_partitioner());
     });
+    // oneTBB has waited for the workers; this says so to ThreadSanitizer, which cannot see it.
+    ended_.load(std::memory_order_acquire);
     if (failed_) return *failed_;
     return {};
   }
@@ -132,6 +134,7 @@ class Workers {
       if (!done.ok()) stop_ = true;
       if (done.ok() && options_.finished) options_.finished(++finished_, slots_.size());
     }
+    ended_.fetch_add(1, std::memory_order_release);
   }
 
   Result<void> run_one(std::size_t slot) {
@@ -149,6 +152,7 @@ class Workers {
   std::vector<PointResult*> slots_;  // the scenario as it is, then the points
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stop_{false};
+  std::atomic<std::size_t> ended_{0};
   std::mutex mutex_;
   std::size_t finished_ = 0;
   std::optional<sim::Error> failed_;

@@ -100,10 +100,20 @@ Result<ImportedFile> import_nccl_xml(std::string_view text, const std::string& n
 }
 
 // The matrix does not name its GPUs, but their NVLinks do: 18 or 8 since Hopper, 12 on Ampere, 6 on
-// Volta.
+// Volta. A row's sum where GPUs are wired in pairs, one cell where all end in an NVSwitch.
 std::int32_t likely_generation(const SmiMatrix& matrix) {
-  std::uint32_t links = 0;
-  for (const SmiCell& cell : matrix.cells) links = std::max<std::uint32_t>(links, cell.nvlinks);
+  constexpr std::uint32_t kMost = 18;
+  std::uint32_t cell = 0;
+  std::uint32_t sum = 0;
+  for (std::uint32_t row = 0; row < matrix.gpus; ++row) {
+    std::uint32_t of_row = 0;
+    for (std::uint32_t column = 0; column < matrix.gpus; ++column) {
+      of_row += matrix.cell(row, column).nvlinks;
+      cell = std::max<std::uint32_t>(cell, matrix.cell(row, column).nvlinks);
+    }
+    sum = std::max(sum, of_row);
+  }
+  const std::uint32_t links = sum <= kMost ? sum : cell;
   if (links > 12 || links == 8) return 90;
   return links == 5 || links == 6 ? 70 : 80;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -27,6 +28,9 @@ using sim::Result;
 constexpr std::size_t kNcclChildren = 640;
 constexpr std::size_t kNcclText = 254;
 constexpr std::int64_t kMaxNvlinkCount = 1000;
+constexpr std::int64_t kMaxC2cLinks = 100;
+constexpr double kMaxC2cSpeed = 1'000'000;          // MB/s of a link
+constexpr std::int64_t kMaxNetSpeed = 400'000'000;  // Mbit/s; a public file says 200,000,000
 
 // What each element may hold; the rest is noted.
 struct Vocabulary {
@@ -160,9 +164,7 @@ class Reader {
 
   // NCCL numbers hosts in the order in which their hashes appear.
   void enter_host(std::uint64_t hash) {
-    const auto found = std::find(hosts_.begin(), hosts_.end(), hash);
-    host_ = static_cast<std::size_t>(found - hosts_.begin());
-    if (found == hosts_.end()) hosts_.push_back(hash);
+    host_ = hosts_.try_emplace(hash, hosts_.size()).first->second;
   }
 
   Result<HardwarePci> pci(const XmlElement& element) {
@@ -254,9 +256,11 @@ class Reader {
       RAILYARD_TRY(enter(child));
       const XmlFields fields(child, source_);
       RAILYARD_ASSIGN(const auto bandwidth, fields.number("bw"));
-      RAILYARD_ASSIGN(const auto count, fields.integer("count", {.high = kMaxNvlinkCount}));
+      RAILYARD_ASSIGN(const auto count, fields.integer("count", {.high = kMaxC2cLinks}));
       if (!bandwidth) return fields.missing("bw");
       if (!count) return fields.missing("count");
+      if (*bandwidth > kMaxC2cSpeed)
+        return fields.error(fmt::format("<c2c> bw: larger than {} MB/s", kMaxC2cSpeed));
       gpu.c2c = sim::HardwareC2c{*bandwidth, static_cast<std::uint32_t>(*count)};
     } else {
       ignore(child);
@@ -309,7 +313,7 @@ class Reader {
   Result<HardwareNet> net(const XmlFields& fields) {
     HardwareNet net;
     RAILYARD_ASSIGN(const auto dev, fields.integer("dev", {.high = 0xffff}));
-    RAILYARD_ASSIGN(const auto speed, fields.integer("speed", {.low = -1}));
+    RAILYARD_ASSIGN(const auto speed, fields.integer("speed", {.low = -1, .high = kMaxNetSpeed}));
     RAILYARD_ASSIGN(const auto port, fields.integer("port", {}));
     RAILYARD_ASSIGN(const auto latency, fields.number("latency"));
     RAILYARD_ASSIGN(const auto guid, fields.hexadecimal("guid"));
@@ -356,7 +360,7 @@ class Reader {
   }
 
   const ImportSource& source_;
-  std::vector<std::uint64_t> hosts_;
+  std::map<std::uint64_t, std::size_t> hosts_;
   std::size_t host_ = 0;
   std::int32_t gpus_ = 0;
   std::set<std::pair<std::uint64_t, std::int32_t>> numa_;

@@ -71,6 +71,30 @@ TEST_CASE("a matrix becomes a machine of its NVLinks' generation") {
   CHECK(like.value().machine->machine.compute_capability == 90);
 }
 
+TEST_CASE("NVLinks of a matrix name the generation") {
+  const auto capability = [](const std::string& text) {
+    const auto file = import_text(text, "topo.txt", {});
+    REQUIRE(file.ok());
+    REQUIRE(file.value().machine.has_value());
+    return file.value().machine->machine.compute_capability;
+  };
+  const auto pair = [](const std::string& cell) {
+    return "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t" + cell + "\t0-7\nGPU1\t" + cell +
+           "\t X \t0-7\n";
+  };
+  CHECK(capability(pair("NV18")) == 90);
+  CHECK(capability(pair("NV8")) == 90);
+  CHECK(capability(pair("NV6")) == 70);
+  CHECK(capability(pair("SYS")) == 80);
+  // DGX-1's wiring: six links of a GPU, one or two to each of four others.
+  CHECK(capability("\tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tCPU Affinity\n"
+                   "GPU0\t X \tNV1\tNV1\tNV2\tNV2\t0-7\n"
+                   "GPU1\tNV1\t X \tSYS\tSYS\tSYS\t0-7\n"
+                   "GPU2\tNV1\tSYS\t X \tSYS\tSYS\t0-7\n"
+                   "GPU3\tNV2\tSYS\tSYS\t X \tSYS\t0-7\n"
+                   "GPU4\tNV2\tSYS\tSYS\tSYS\t X \t0-7\n") == 70);
+}
+
 TEST_CASE("fabrics have a summary and no machine") {
   const auto file = import_text("SwitchName=s0 Nodes=n[0-3]\n", "topology.conf", {});
   REQUIRE(file.ok());

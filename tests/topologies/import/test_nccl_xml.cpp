@@ -220,10 +220,12 @@ TEST_CASE("bad values are refused with element, attribute and line") {
         "t.xml:4: <c2c> bw=\"nan\": must be finite and not negative");
   CHECK(error_of(in_pci("<gpu dev=\"0\"><c2c bw=\"1e999\" count=\"1\"/></gpu>")) ==
         "t.xml:4: <c2c> bw=\"1e999\": must be finite and not negative");
+  CHECK(error_of(in_pci("<gpu dev=\"0\"><c2c bw=\"1000001\" count=\"1\"/></gpu>")) ==
+        "t.xml:4: <c2c> bw: larger than 1000000 MB/s");
   CHECK(error_of(in_pci("<gpu dev=\"0\"><c2c count=\"1\"/></gpu>")) == "t.xml:4: <c2c> has no bw");
   CHECK(error_of(in_pci("<gpu dev=\"0\"><c2c bw=\"5\"/></gpu>")) == "t.xml:4: <c2c> has no count");
   CHECK(error_of(in_pci("<nic><net dev=\"0\" speed=\"-2\"/></nic>")) ==
-        "t.xml:4: <net> speed=\"-2\": must be from -1 to 2147483647");
+        "t.xml:4: <net> speed=\"-2\": must be from -1 to 400000000");
   CHECK(error_of(in_pci("<nic><net dev=\"0\" latency=\"-0.5\"/></nic>")) ==
         "t.xml:4: <net> latency=\"-0.5\": must be finite and not negative");
   CHECK(error_of(in_pci("<nic><net dev=\"0\" latency=\"fast\"/></nic>")) ==

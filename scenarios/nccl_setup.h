@@ -1,0 +1,35 @@
+// How calls get their algorithm and protocol: named by the scenario, or left to NCCL.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "sim/collective.h"
+#include "sim/units.h"
+
+namespace railyard::scenarios {
+
+// A choice that the scenario names, for calls of at most `up_to` (CollectiveCall::size).
+struct NcclChoice {
+  sim::Bytes up_to = sim::bytes(std::numeric_limits<std::int64_t>::max());
+  sim::Algorithm algorithm = sim::Algorithm::ring;
+  sim::Protocol protocol = sim::Protocol::simple;
+  std::uint32_t channels = 0;  // 1..64
+};
+
+// `nccl: auto`: NCCL decides, on this hardware, in this version, under these variables. What is
+// switched off is missing on every host (a container without the HCAs, a driver without peermem).
+struct NcclSetup {
+  bool choose = false;
+  std::string version;  // "2.28.9"; empty = the newest known
+  std::map<std::string, std::string> env;
+  bool p2p = true;         // between the GPUs of a host, by NVLink or PCIe
+  bool gpudirect = true;   // NICs reach GPU memory
+  bool infiniband = true;  // else sockets
+  bool multicast = true;   // NVLS, where the GPUs and the switch can
+  bool collnet = false;    // a SHARP plugin and switches that reduce
+};
+
+}  // namespace railyard::scenarios
