@@ -103,6 +103,9 @@ TEST_CASE("import: JSON") {
   CHECK(all[0]["machine"]["gpus"] == 8);
   CHECK(all[0]["machine"]["nvlinks_per_gpu"] == 18);
   CHECK(all[0]["machine"]["nvswitch"] == true);
+  // NCCL: 18 links of 20.6 GB/s through the switch; GPU 0 and its NIC share a PCIe switch.
+  CHECK(all[0]["machine"]["paths"]["gpu_gpu"][0][7] == json{"NVL", 370.8, 4});
+  CHECK(all[0]["machine"]["paths"]["gpu_net"][0][0] == json{"PIX", 48, 4});
 }
 
 TEST_CASE("check: one line per finding") {

@@ -34,6 +34,9 @@ algorithms::nccl::Call call_of_size(const NcclPlan& plan, algorithms::nccl::Func
 // tuning, selection). Trees and NVLS of all ranks up to 4 nodes, of rank 0 alone beyond.
 nlohmann::ordered_json plan_json(const NcclPlan& plan);
 
+// `paths` of it alone: [type, GB/s, hops] between GPUs, and between GPUs and network devices.
+nlohmann::ordered_json paths_json(const algorithms::nccl::NodeTopology& node);
+
 // Shaped like NCCL_DEBUG=INFO with the subsystems GRAPH and TUNING; then the choice by size.
 std::string plan_text(const NcclPlan& plan);
 

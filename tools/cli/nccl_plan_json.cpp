@@ -85,27 +85,6 @@ ordered_json path_rows(const NodeTopology& node, VertexKind from, VertexKind to)
   return rows;
 }
 
-ordered_json paths_json(const NodeTopology& node) {
-  ordered_json out;
-  out["gpuRanks"] = ordered_json::array();
-  for (std::int32_t g = 0; g < node.gpus(); ++g) out["gpuRanks"].push_back(node.gpu(g).rank);
-  out["nets"] = ordered_json::array();
-  for (std::int32_t n = 0; n < node.nets(); ++n) {
-    const auto& net = node.net(n);
-    const std::int32_t gpu = node.local_gpu(n);
-    out["nets"].push_back({{"dev", net.dev},
-                           {"bw", number(net.bandwidth)},
-                           {"latency", number(net.latency)},
-                           {"gdr", net.gdr ? 1 : 0},
-                           {"localGpu", gpu < 0 ? -1 : node.gpu(gpu).rank}});
-  }
-  out["gpu_gpu"] = path_rows(node, VertexKind::gpu, VertexKind::gpu);
-  out["gpu_net"] = path_rows(node, VertexKind::gpu, VertexKind::net);
-  out["net_gpu"] = path_rows(node, VertexKind::net, VertexKind::gpu);
-  out["gpu_cpu"] = path_rows(node, VertexKind::gpu, VertexKind::cpu);
-  return out;
-}
-
 ordered_json local_nets_json(const NodeTopology& node) {
   ordered_json out = ordered_json::array();
   for (std::int32_t g = 0; g < node.gpus(); ++g) {
@@ -283,6 +262,27 @@ ordered_json selection_json(const NcclPlan& plan) {
 }
 
 }  // namespace
+
+ordered_json paths_json(const NodeTopology& node) {
+  ordered_json out;
+  out["gpuRanks"] = ordered_json::array();
+  for (std::int32_t g = 0; g < node.gpus(); ++g) out["gpuRanks"].push_back(node.gpu(g).rank);
+  out["nets"] = ordered_json::array();
+  for (std::int32_t n = 0; n < node.nets(); ++n) {
+    const auto& net = node.net(n);
+    const std::int32_t gpu = node.local_gpu(n);
+    out["nets"].push_back({{"dev", net.dev},
+                           {"bw", number(net.bandwidth)},
+                           {"latency", number(net.latency)},
+                           {"gdr", net.gdr ? 1 : 0},
+                           {"localGpu", gpu < 0 ? -1 : node.gpu(gpu).rank}});
+  }
+  out["gpu_gpu"] = path_rows(node, VertexKind::gpu, VertexKind::gpu);
+  out["gpu_net"] = path_rows(node, VertexKind::gpu, VertexKind::net);
+  out["net_gpu"] = path_rows(node, VertexKind::net, VertexKind::gpu);
+  out["gpu_cpu"] = path_rows(node, VertexKind::gpu, VertexKind::cpu);
+  return out;
+}
 
 ordered_json plan_json(const NcclPlan& plan) {
   const Cluster& cluster = plan.cluster;

@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "algorithms/nccl/node_topology.h"
 #include "scenarios/machine_yaml.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/json_parts.h"
+#include "tools/cli/nccl_plan.h"
 #include "topologies/import/importer.h"
 #include "topologies/import/text_file.h"
+#include "topologies/machine_hardware.h"
 
 namespace railyard::cli {
 namespace {
@@ -68,6 +71,31 @@ std::string line_of(const Read& read) {
   return line + "\n";
 }
 
+void collect_devs(const std::vector<sim::HardwarePci>& list, std::vector<std::int32_t>& devs) {
+  for (const sim::HardwarePci& pci : list) {
+    if (pci.gpu) devs.push_back(pci.gpu->dev);
+    collect_devs(pci.children, devs);
+  }
+}
+
+// The paths NCCL finds in a node of many; where it finds none, the reason.
+Json paths_of(const topologies::MachineSpec& machine) {
+  namespace nccl = algorithms::nccl;
+  const auto hardware = topologies::hardware_of(machine);
+  if (!hardware.ok()) return nullptr;
+  std::vector<std::int32_t> devs;
+  for (const sim::HardwareCpu& cpu : hardware.value().cpus) collect_devs(cpu.pci, devs);
+  std::sort(devs.begin(), devs.end());
+  nccl::NodeRequest request;
+  request.inputs.hosts = {&hardware.value()};
+  for (const std::int32_t dev : devs)
+    request.inputs.ranks.push_back(
+        {static_cast<std::int32_t>(request.inputs.ranks.size()), 0, dev});
+  request.comm_ranks = static_cast<std::int32_t>(2 * devs.size());  // so that NICs count
+  const auto node = nccl::NodeTopology::build(request, {}, {});
+  return node.ok() ? Json(paths_json(node.value())) : Json(node.error().text());
+}
+
 Json json_of(const Read& read) {
   Json out;
   out["file"] = read.path;
@@ -95,6 +123,7 @@ Json json_of(const Read& read) {
   json["nvswitch"] = machine.nvswitch;
   json["nvlink_pairs"] = machine.pairs.size();
   json["assumptions"] = imported.assumptions;
+  json["paths"] = paths_of(machine);
   return out;
 }
 
