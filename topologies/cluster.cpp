@@ -54,6 +54,7 @@ FabricEndpoints endpoints_of(const ClusterSpec& spec, const MachineSpec& machine
   FabricEndpoints out;
   out.nodes = spec.nodes;
   out.rails = machine.flat ? machine.gpus.size() : machine.nics.size();
+  out.names = machine.nic_names;
   out.port_rate = stated ? spec.fabric.link_rate : machine.nic.value;
   return out;
 }
@@ -167,6 +168,8 @@ class Builder {
       sim::Link link;
       link.link_class = host ? sim::LinkClass::nic : sim::LinkClass::fabric;
       link.capacity = cable.rate;
+      if (host && !machine_.nic_rates.empty())
+        link.capacity = std::min(link.capacity, machine_.nic_rates[c % fabric.rails]);
       link.extra_latency = host ? spec_.fabric.link_latency : spec_.fabric.trunk_latency;
       link.width = cable.width;
       const std::uint64_t a = host ? plan_.endpoint(c / fabric.rails, c % fabric.rails)

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/result.h"
 #include "topologies/fabric.h"
@@ -93,6 +94,7 @@ struct FabricEndpoints {
   std::uint64_t nodes = 1;
   std::uint64_t rails = 1;
   sim::Bandwidth port_rate;
+  std::vector<std::string> names{};  // of the NICs of a node, where they are known
 };
 
 // The spec's counts checked and completed; errors name the field and the numbers.

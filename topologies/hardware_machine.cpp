@@ -174,6 +174,18 @@ class Importer {
     settle(gpus, machine.gpu_host);
     settle(others, machine.pcie);
     fill_nic_rates();
+    fill_nic_names();
+  }
+
+  // As fabrics call them: the second port of mlx5_0 is mlx5_0/2.
+  void fill_nic_names() {
+    std::vector<std::string> names;
+    for (const FoundNic& nic : found_.nics) {
+      if (nic.net == nullptr || nic.net->name.empty()) return;
+      const bool known = std::find(names.begin(), names.end(), nic.net->name) != names.end();
+      names.push_back(known ? fmt::format("{}/{}", nic.net->name, nic.net->port) : nic.net->name);
+    }
+    out_.machine.nic_names = std::move(names);
   }
 
   void fill_nic_rates() {

@@ -34,7 +34,7 @@ class Resolver {
       : spec_(spec), ends_(endpoints), graph_(spec.source->graph) {}
 
   Result<std::shared_ptr<const ImportedFabric>> resolve() {
-    RAILYARD_ASSIGN(ChosenHosts chosen, choose_hosts(spec_, ends_.nodes, ends_.rails));
+    RAILYARD_ASSIGN(ChosenHosts chosen, choose_hosts(spec_, ends_));
     out_.source = spec_.source;
     out_.rails = ends_.rails;
     out_.notes = std::move(chosen.notes);
@@ -218,7 +218,7 @@ class Resolver {
   }
 
   const FabricSpec& spec_;
-  FabricEndpoints ends_;
+  const FabricEndpoints& ends_;
   const FabricGraph& graph_;
   std::vector<std::uint32_t> switch_of_;  // by node of the graph
   ImportedFabric out_;

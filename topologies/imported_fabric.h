@@ -1,8 +1,9 @@
 // Imported fabric: a fabric source fitted to a cluster - which host is which node, which adapter
 // which NIC - with its cables numbered as the plan of the cluster needs them.
 //
-// A host is a node if it has every NIC of the machine cabled: by the names in FabricSpec::adapters,
-// or, without them, if it has just as many adapters, in the natural order of their names. Hosts in
+// A host is a node if it has every NIC of the machine cabled: by the names in FabricSpec::adapters;
+// or by those that the machine's own NICs have in its topology file, if any host has them all; or,
+// without names, if it has just as many adapters, in the natural order of their names. Hosts in
 // natural order of their names, unless FabricSpec::hosts lists them. What is left out is noted.
 //
 // Cables: those of the endpoints (node x rails + rail), then those between switches. Parallel

@@ -31,17 +31,18 @@ void add_port(FabricHost& host, const std::string& device, HostPort port, std::u
 }
 
 // The host's ports in NIC order, or why it cannot be a node.
-Result<FabricHost> fit(const FabricHost& host, const FabricSpec& spec, std::uint64_t rails) {
+Result<FabricHost> fit(const FabricHost& host, const std::vector<std::string>& adapters,
+                       std::uint64_t rails) {
   FabricHost out;
   out.name = host.name;
-  if (spec.adapters.empty()) {
+  if (adapters.empty()) {
     if (host.ports.size() != rails)
       return bad_input(
           fmt::format("{} has {} cabled adapters", excerpt(host.name, 60), host.ports.size()));
     out.ports = host.ports;
     return out;
   }
-  for (const std::string& wanted : spec.adapters) {
+  for (const std::string& wanted : adapters) {
     const auto found = std::find_if(host.ports.begin(), host.ports.end(),
                                     [&](const HostPort& p) { return p.name == wanted; });
     if (found == host.ports.end())
@@ -52,8 +53,22 @@ Result<FabricHost> fit(const FabricHost& host, const FabricSpec& spec, std::uint
   return out;
 }
 
+// What the scenario names, or the names in the machine's file where they are the fabric's too.
+std::vector<std::string> adapters_of(const FabricSpec& spec, const FabricEndpoints& endpoints,
+                                     const std::vector<FabricHost>& all, ChosenHosts& out) {
+  if (!spec.adapters.empty() || endpoints.names.size() != endpoints.rails) return spec.adapters;
+  const bool any = std::any_of(all.begin(), all.end(), [&](const FabricHost& host) {
+    return fit(host, endpoints.names, endpoints.rails).ok();
+  });
+  if (any) return endpoints.names;
+  out.notes.push_back("no host's adapters are called as the machine's NICs: " +
+                      list_of(endpoints.names));
+  return {};
+}
+
 Result<void> take_listed(const std::vector<FabricHost>& all, const FabricSpec& spec,
-                         std::uint64_t rails, ChosenHosts& out) {
+                         const std::vector<std::string>& adapters, ChosenHosts& out) {
+  const std::uint64_t rails = out.rails;
   std::unordered_map<std::string, std::size_t> index;
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -65,7 +80,7 @@ Result<void> take_listed(const std::vector<FabricHost>& all, const FabricSpec& s
     if (found == index.end())
       return bad_input(fmt::format("fabric.hosts: no host '{}' in the fabric{}",
                                    excerpt(wanted, 60), sim::did_you_mean(wanted, names)));
-    auto host = fit(all[found->second], spec, rails);
+    auto host = fit(all[found->second], adapters, rails);
     if (!host.ok())
       return bad_input(
           fmt::format("fabric.hosts: {}; the nodes have {} NICs", host.error().message, rails));
@@ -109,12 +124,14 @@ Result<ChosenHosts> choose_hosts(const FabricSpec& spec, std::uint64_t nodes, st
                                  spec.adapters.size(), rails));
   const std::vector<FabricHost> all = hosts_of(spec.source->graph);
   ChosenHosts out;
+  out.rails = rails;
+  const std::vector<std::string> adapters = adapters_of(spec, endpoints, all, out);
   std::vector<std::string> left_out;
   if (!spec.hosts.empty()) {
-    RAILYARD_TRY(take_listed(all, spec, rails, out));
+    RAILYARD_TRY(take_listed(all, spec, adapters, out));
   } else {
     for (const FabricHost& host : all) {
-      auto fitted = fit(host, spec, rails);
+      auto fitted = fit(host, adapters, rails);
       if (fitted.ok()) {
         out.hosts.push_back(std::move(fitted).value());
       } else {
@@ -128,7 +145,7 @@ Result<ChosenHosts> choose_hosts(const FabricSpec& spec, std::uint64_t nodes, st
         "there are {} nodes of {} NICs, but the fabric has {} hosts with that many cabled "
         "adapters{}{}",
         nodes, rails, out.hosts.size(), why,
-        left_out.empty() || !spec.adapters.empty() ? "" : " (fabric.adapters names those to use)"));
+        left_out.empty() || !adapters.empty() ? "" : " (fabric.adapters names those to use)"));
   if (!left_out.empty()) out.notes.push_back("hosts left out: " + list_of(left_out));
   if (out.hosts.size() > nodes)
     out.notes.push_back(

@@ -8,6 +8,7 @@
 
 #include "sim/result.h"
 #include "topologies/fabric.h"
+#include "topologies/fabric_shape.h"
 #include "topologies/import/fabric_graph.h"
 
 namespace railyard::topologies {
@@ -25,6 +26,7 @@ struct FabricHost {
 };
 
 struct ChosenHosts {
+  std::uint64_t rails = 0;
   std::vector<FabricHost> hosts;  // each with as many ports as there are rails, in NIC order
   std::vector<std::string> notes;
 };
@@ -32,7 +34,6 @@ struct ChosenHosts {
 // Every host with a cabled adapter, in natural order, ports likewise.
 std::vector<FabricHost> hosts_of(const FabricGraph& graph);
 
-sim::Result<ChosenHosts> choose_hosts(const FabricSpec& spec, std::uint64_t nodes,
-                                      std::uint64_t rails);
+sim::Result<ChosenHosts> choose_hosts(const FabricSpec& spec, const FabricEndpoints& endpoints);
 
 }  // namespace railyard::topologies

@@ -92,6 +92,9 @@ Result<void> check_rates(const MachineSpec& machine) {
   if (!machine.nic_rates.empty() && machine.nic_rates.size() != machine.nics.size())
     return bad_input(fmt::format("machine '{}': {} NIC rates for {} NICs", machine.name,
                                  machine.nic_rates.size(), machine.nics.size()));
+  if (!machine.nic_names.empty() && machine.nic_names.size() != machine.nics.size())
+    return bad_input(fmt::format("machine '{}' has {} names for {} NICs", machine.name,
+                                 machine.nic_names.size(), machine.nics.size()));
   for (const sim::Bandwidth rate : machine.nic_rates)
     if (rate.raw() <= 0)
       return bad_input(fmt::format("machine '{}': a NIC without a rate", machine.name));
@@ -156,13 +159,16 @@ void keep_nics(MachineSpec& machine, std::uint32_t count) {
   RAILYARD_CHECK(count <= machine.nics.size(), "only existing NICs can be kept");
   std::vector<Parent> kept;
   std::vector<sim::Bandwidth> rates;
+  std::vector<std::string> names;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t nic = i * machine.nics.size() / count;
     kept.push_back(machine.nics[nic]);
     if (!machine.nic_rates.empty()) rates.push_back(machine.nic_rates[nic]);
+    if (!machine.nic_names.empty()) names.push_back(machine.nic_names[nic]);
   }
   machine.nics = std::move(kept);
   machine.nic_rates = std::move(rates);
+  machine.nic_names = std::move(names);
 }
 
 Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides) {

@@ -104,6 +104,7 @@ struct MachineSpec {
   Rate smp{};                                            // between any two NUMA nodes
   Rate nic{};                                            // one port, the fastest
   std::vector<sim::Bandwidth> nic_rates{};               // of each NIC where they are not equal
+  std::vector<std::string> nic_names{};  // the host's own, mlx5_0; empty where they are not known
   std::optional<C2cLinks> c2c{};
 
   // All root ports of a NUMA node belong to one host bridge: nvidia-smi says PHB, else NODE.

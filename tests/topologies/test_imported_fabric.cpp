@@ -213,6 +213,30 @@ TEST_CASE("imported: adapters by name, rails apart") {
   CHECK(must_build(spec).nodes[0].name == "y");
 }
 
+TEST_CASE("imported: the machine's own NIC names choose the adapters") {
+  ClusterSpec spec = two_nics(source(kRails), 2);
+  spec.custom = find_machine("hgx-h100").value();
+  spec.overrides = {};
+  keep_nics(*spec.custom, 2);
+  spec.custom->nic_names = {"mlx5_2", "mlx5_0"};
+  const sim::Topology topology = must_build(spec);
+  CHECK(topology.nodes[1].name == "y");  // its third adapter is not the machine's
+  CHECK(route_text(topology, must_route(topology, "x/nic0", "y/nic0")) ==
+        "x/nic0->leaf/r1 leaf/r1->y/nic0");
+  // Names that no host has are noted, and the count decides.
+  const auto by_count =
+      resolve_imported(spec.fabric, {.nodes = 1,
+                                     .rails = 2,
+                                     .port_rate = sim::bytes_per_second(50'000'000'000),
+                                     .names = {"ib0", "ib1"}});
+  REQUIRE(by_count.ok());
+  CHECK(by_count.value()->hosts == std::vector<std::string>{"x"});
+  CHECK(
+      by_count.value()->notes ==
+      std::vector<std::string>{"no host's adapters are called as the machine's NICs: ib0, ib1",
+                               "hosts left out: y has 3 cabled adapters, z has 1 cabled adapters"});
+}
+
 TEST_CASE("imported: what does not fit") {
   ClusterSpec spec = two_nics(source(kRails), 3);
   CHECK(build_error(spec) ==
