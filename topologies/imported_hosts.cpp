@@ -118,7 +118,9 @@ std::vector<FabricHost> hosts_of(const FabricGraph& graph) {
   return hosts;
 }
 
-Result<ChosenHosts> choose_hosts(const FabricSpec& spec, std::uint64_t nodes, std::uint64_t rails) {
+Result<ChosenHosts> choose_hosts(const FabricSpec& spec, const FabricEndpoints& endpoints) {
+  const std::uint64_t nodes = endpoints.nodes;
+  const std::uint64_t rails = endpoints.rails;
   if (!spec.adapters.empty() && spec.adapters.size() != rails)
     return bad_input(fmt::format("fabric.adapters names {} adapters, but the nodes have {} NICs",
                                  spec.adapters.size(), rails));
