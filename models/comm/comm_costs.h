@@ -15,12 +15,12 @@
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
 //                -> its own GPU, then its own GPU -> NVSwitch and NVSwitch -> GPU of all that it
-//                stores to, capped at P.channel_rate x share; what it sends over the network goes on
-//                at once. Scatter, gather: latency = L (to the NVSwitch and on) + P.hop_latency;
+//                stores to, capped at P.channel_rate x share; what goes over the network goes on at
+//                once. Scatter, gather: latency = L (to the NVSwitch and on) + P.hop_latency;
 //                copies at P.channel_rate x share; their op overhead is divided by their blocks
-//   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of shortest
-//                paths to the switch, and back; each link once. To it: copy, proxy_send and L; from
-//                it: L + P.net_hop_latency, flush and proxy_recv
+//   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
+//                shortest paths to the switch, and back; each link once. To it: copy, proxy_send
+//                and L; from it: L + P.net_hop_latency, flush and proxy_recv
 //   link         line rate x efficiency, at least 1 kB/s: shares of less would round to nothing
 //   slowdown     compute kernels  sms / (sms - channels), waves not quantised
 //                memory kernels   1 / (1 - h x r / B): r = the rate at which this GPU's connections
