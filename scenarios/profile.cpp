@@ -26,6 +26,7 @@ void for_each_group(AnyParameters& parameters, Visitor&& visit) {
   visit(std::string("gpu"), parameters.gpu);
   visit(std::string("host"), parameters.host);
   visit(std::string("network"), parameters.network);
+  visit(std::string("nvls"), parameters.nvls);
   for (const auto& entry : sim::EnumTable<sim::LinkClass>::entries)
     visit(fmt::format("links.{}", entry.name),
           parameters.links[static_cast<std::size_t>(entry.value)]);
@@ -47,6 +48,7 @@ void read_groups(MapReader& reader, Parameters& out) {
   reader.optional("gpu", out.gpu);
   reader.optional("host", out.host);
   reader.optional("network", out.network);
+  reader.optional("nvls", out.nvls);
   if (const auto links = reader.find("links"))
     reader.take(decode_by_enum<sim::LinkClass>(*links, out.links));
   if (const auto protocols = reader.find("protocols"))

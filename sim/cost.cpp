@@ -24,6 +24,15 @@ Result<SwitchFlow> CostModel::switch_flow(const Schedule& schedule, const Group&
                {}};
 }
 
+Duration CostModel::start(const Schedule&) const { return {}; }
+
+Duration send_service_time(const ConnectionCost& cost, Bytes wire) {
+  Duration time = cost.send_service;
+  if (cost.send_byte_rate.raw() > 0) time += transfer_time(wire, cost.send_byte_rate);
+  if (wire >= cost.rendezvous_from && wire <= cost.rendezvous_to) time += cost.rendezvous;
+  return time;
+}
+
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload) {
   return scaled(payload, cost.wire_numerator, cost.wire_denominator);
 }

@@ -16,7 +16,7 @@ namespace railyard::sim {
 // The pipeline of one connection, per slice:
 //
 //   direct:  lane [op_overhead] -> flow over `route` capped at `cap` -> `latency` -> receiver
-//   staged:  lane [op_overhead + bytes / cap] -> send_service on the sender's proxy (serial)
+//   staged:  lane [op_overhead + bytes / cap] -> send service on the sender's proxy (serial)
 //            -> flow over `route` -> `latency` -> recv_service on the receiver's proxy -> receiver
 //
 // The lane is busy up to the first arrow's end; the rest runs behind it.
@@ -32,7 +32,11 @@ struct ConnectionCost {
   Duration latency{};
   Duration credit_latency{};
   bool staged = false;
-  Duration send_service{};
+  Duration send_service{};     // per message; send_service_time() has all of it
+  Bandwidth send_byte_rate{};  // wire bytes that the proxy itself looks at; 0 = none
+  Bytes rendezvous_from{};     // messages of so many wire bytes ...
+  Bytes rendezvous_to{};       // ... to so many take
+  Duration rendezvous{};       // so much longer
   Duration recv_service{};
   Duration completion{};  // staged: from the end of the flow until the sender's slot is free
   // Cut-through (LL, LL128 within the node): the receiver may start `latency` + one grain after the
@@ -81,8 +85,15 @@ class CostModel {
   // Of a lane that is in a switch; a model that knows of no switches refuses.
   [[nodiscard]] virtual Result<SwitchFlow> switch_flow(const Schedule& schedule, const Group& group,
                                                        LaneId lane) const;
+  // From the first operation that a rank could start to the one that it does: what a collective's
+  // kernel needs beyond the time that all kernels need.
+  [[nodiscard]] virtual Duration start(const Schedule& schedule) const;
   [[nodiscard]] virtual Slowdown slowdown(const Schedule& schedule, const Group& group) const = 0;
 };
+
+// What a message of so many wire bytes takes of the sender's proxy:
+//   send_service + wire / send_byte_rate + rendezvous, the last within its sizes.
+Duration send_service_time(const ConnectionCost& cost, Bytes wire);
 
 // Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload);

@@ -46,6 +46,7 @@ void Executor::start_rank(std::uint32_t rank) {
 
 void Executor::start_group(std::uint32_t group) {
   const LaneGroup range = groups_[group];
+  const std::int64_t start = now() + (groups_[group].head ? costs_->start.count() : 0);
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
     const std::uint32_t lane = grouped_lanes_[i];
     const Lane& description = schedule_->lanes[lane];
@@ -53,13 +54,13 @@ void Executor::start_group(std::uint32_t group) {
     RAILYARD_CHECK(state.phase == Phase::idle, "a rank starts once per run");
     state.loops = loop_count(schedule_->works[description.work]);
     if (state.loops == 0 || schedule_->programs[description.program.index()].empty()) {
-      at(now(), end_lane_code, lane);
+      at(start, end_lane_code, lane);
       continue;
     }
     enter_loop(lane);
     // Through the queue: what listeners do must not meet a rank that is half started.
     state.phase = Phase::wait_time;
-    at(now(), try_lane_code, lane);
+    at(start, try_lane_code, lane);
   }
 }
 

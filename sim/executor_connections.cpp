@@ -94,8 +94,10 @@ void Executor::give_credit(std::uint32_t c) {
 // arrival.
 void Executor::post(std::uint32_t c) {
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].from.index()].rank;
+  const std::int64_t size = size_[slot(c, connections_[c].posted++)];
   std::int64_t& free = send_proxy_free_[rank];
-  free = std::max(free, now()) + costs_->connections[c].send_service.count();
+  free = std::max(free, now()) +
+         send_service_time(costs_->connections[c], bytes(wire(c, size))).count();
   if (free > now()) return at(free, served_code, c);
   served(c);
 }

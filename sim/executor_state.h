@@ -51,6 +51,7 @@ struct ConnectionState {
   std::uint32_t headed = 0;    // slices whose first grain's arrival is known
   std::uint32_t sent = 0;      // slices whose arrival is known
   std::uint32_t consumed = 0;  // slices the receiver has finished with
+  std::uint32_t posted = 0;    // staged: slices handed to the sender's proxy,
   std::uint32_t served = 0;    // staged: slices that the sender's proxy has served,
   std::uint32_t wired = 0;     //   and whose flow ended
   FlowId flow;

@@ -239,8 +239,9 @@ class PathBuilder {
     const ConnectionCost& cost = costs_[ref.connection.index()];
     Fifo& fifo = fifos_[ref.connection.index()];
     const Leg wire{&cost, route_rate(cost), PathPart::wire};
-    const NodeId posted = after({leg_end, cost.send_service, PathPart::proxy});
-    relax(posted, {fifo.posted, cost.send_service, PathPart::proxy});
+    const Duration service = send_service_time(cost, wire_bytes(cost, size));
+    const NodeId posted = after({leg_end, service, PathPart::proxy});
+    relax(posted, {fifo.posted, service, PathPart::proxy});
     const NodeId wired = after({posted, wire.time(size), PathPart::wire});
     if (!fifo.wired.empty()) relax(wired, {fifo.wired.back(), wire.time(size), PathPart::wire});
     if (ref.sequence >= expansion_.fifo_slices) {

@@ -24,7 +24,7 @@
 //     tail = leg end + latency              head = begin + T(w_c(min(grain, size)), r_c) + latency
 //     data = tail (store and forward: grain = 0), or head (cut-through: grain > 0)
 //   Slice k on a staged connection c (its grain is ignored; each stage is serial per connection):
-//     posted(k)   = max(leg end, posted(k-1)) + send_service
+//     posted(k)   = max(leg end, posted(k-1)) + send_service_time(size)
 //     wired(k)    = max(posted(k), wired(k-1), cleared(k)) + T(w_c(size), r_c)
 //     tail = data = max(wired(k) + latency, tail(k-1)) + recv_service
 //   Free slots, none needed for the first F = fifo_slices slices:

@@ -22,6 +22,7 @@ constexpr Range kDelay{0, 10, true, "at most 10 s"};
 constexpr Range kRate{1e6, 1e14, true, "1 MB/s to 100 TB/s, or 0 for no limit"};
 constexpr Range kMemoryRate{1e9, 1e14, false, "1 GB/s to 100 TB/s"};
 constexpr Range kMemorySize{1e6, 1e15, false, "1 MB to 1 PB"};
+constexpr Range kMessage{1, 1e9, true, "1 B to 1 GB, or 0"};
 constexpr Range kPeak{1e9, 1e18, false, "1 GFLOP/s to 1,000 PFLOP/s"};
 constexpr Range kPeakOrNone{1e9, 1e18, true, "1 GFLOP/s to 1,000 PFLOP/s, or 0 for none"};
 constexpr Range kUnits{1, 100'000, false, "1 to 100,000"};
@@ -31,7 +32,8 @@ template <typename T>
 Range range_of(std::string_view name) {
   if constexpr (std::is_same_v<T, Duration>) return kDelay;
   if constexpr (std::is_same_v<T, Bandwidth>) return name == "hbm_bandwidth" ? kMemoryRate : kRate;
-  if constexpr (std::is_same_v<T, Bytes>) return kMemorySize;
+  if constexpr (std::is_same_v<T, Bytes>)
+    return name == "hbm_capacity" ? kMemorySize : kMessage;
   if constexpr (std::is_same_v<T, FlopsRate>) return name == "peak_tf32" ? kPeakOrNone : kPeak;
   if constexpr (std::is_same_v<T, int>) return kUnits;
   return name.ends_with("efficiency") ? kShare : kFactor;
@@ -69,6 +71,7 @@ Result<void> validate(const Parameters& parameters) {
   RAILYARD_TRY(check_fields(parameters.gpu, "gpu"));
   RAILYARD_TRY(check_fields(parameters.host, "host"));
   RAILYARD_TRY(check_fields(parameters.network, "network"));
+  RAILYARD_TRY(check_fields(parameters.nvls, "nvls"));
   for (const auto& entry : EnumTable<LinkClass>::entries)
     RAILYARD_TRY(check_fields(parameters.link(entry.value), fmt::format("links.{}", entry.name)));
   for (const auto& entry : EnumTable<Protocol>::entries)

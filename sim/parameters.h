@@ -42,6 +42,7 @@ struct ProtocolParameters {
   Duration net_hop_latency{};  // the same over the network, wire latency not included
   double wire_efficiency =
       1;  // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
+  Bytes forward_grain{};  // in a node a slice is passed on when so much of it is there; 0 = all
 };
 template <>
 struct FieldTable<ProtocolParameters> {
@@ -55,14 +56,46 @@ struct FieldTable<ProtocolParameters> {
             "until a peer in the node sees a slice"},
       Field{"net_hop_latency", &ProtocolParameters::net_hop_latency, "the same across the network"},
       Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
-            "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"}};
+            "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"},
+      Field{"forward_grain", &ProtocolParameters::forward_grain,
+            "part of a slice that must be there to be passed on in a node, 0 for all of it"}};
+};
+
+// What runs in an NVSwitch (NVLS): three groups of warps of a CTA that copy into the multicast
+// buffer, reduce and multicast, and copy out of it. Rates are those of a whole CTA.
+struct NvlsParameters {
+  Bandwidth copy_rate{};    // user's buffer to and from the multicast buffer; 0 = unlimited
+  Bandwidth reduce_rate{};  // multimem loads and stores that one CTA keeps up; 0 = unlimited
+  double efficiency = 1;    // of multimem traffic on a link, on top of the link's own
+  Duration op_overhead{};   // of one group of warps, per loop
+  Duration hop_latency{};   // from one group to the next, links not included
+  Duration start{};         // before the first loop, beyond that of other algorithms
+};
+template <>
+struct FieldTable<NvlsParameters> {
+  static constexpr std::tuple fields{
+      Field{"copy_rate", &NvlsParameters::copy_rate, "a CTA's copies to and from the NVLS buffer"},
+      Field{"reduce_rate", &NvlsParameters::reduce_rate, "a CTA's multimem loads and stores"},
+      Field{"efficiency", &NvlsParameters::efficiency,
+            "payload share of multimem traffic on a link"},
+      Field{"op_overhead", &NvlsParameters::op_overhead, "fixed cost of a stage, per loop"},
+      Field{"hop_latency", &NvlsParameters::hop_latency, "from one stage to the next"},
+      Field{"start", &NvlsParameters::start, "before the first loop"}};
 };
 
 // The network path of NCCL: one proxy thread per rank, NIC, flush.
+//
+// A message occupies the sending proxy for proxy_send + wire bytes / ll_check_rate (LL: the proxy
+// looks at every flag before it sends) + rendezvous_cost (from rendezvous_from to rendezvous_to
+// wire bytes: too long to be sent eagerly, too short for the NIC to hide the handshake).
 struct NetworkParameters {
-  Duration proxy_send{};  // proxy's time per message sent (serial per rank)
-  Duration proxy_recv{};  // proxy's time per message received (serial per rank)
-  Duration flush{};       // after a receive into GPU memory, before Hopper
+  Duration proxy_send{};       // proxy's time per message sent (serial per rank)
+  Duration proxy_recv{};       // proxy's time per message received (serial per rank)
+  Duration flush{};            // after a receive into GPU memory, before Hopper
+  Bandwidth ll_check_rate{};   // LL wire bytes whose flags the proxy checks; 0 = no time
+  Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
+  Bytes rendezvous_to{};       // longest one; 0 = none does
+  Duration rendezvous_cost{};  // proxy's time on top
 };
 template <>
 struct FieldTable<NetworkParameters> {
@@ -70,7 +103,13 @@ struct FieldTable<NetworkParameters> {
       Field{"proxy_send", &NetworkParameters::proxy_send, "proxy thread's time per message sent"},
       Field{"proxy_recv", &NetworkParameters::proxy_recv,
             "proxy thread's time per message received"},
-      Field{"flush", &NetworkParameters::flush, "flush after a GPUDirect receive (pre-Hopper)"}};
+      Field{"flush", &NetworkParameters::flush, "flush after a GPUDirect receive (pre-Hopper)"},
+      Field{"ll_check_rate", &NetworkParameters::ll_check_rate,
+            "rate at which the proxy checks the flags of LL data"},
+      Field{"rendezvous_from", &NetworkParameters::rendezvous_from,
+            "shortest message with a handshake that costs the proxy time"},
+      Field{"rendezvous_to", &NetworkParameters::rendezvous_to, "longest such message, 0 for none"},
+      Field{"rendezvous_cost", &NetworkParameters::rendezvous_cost, "what the handshake costs"}};
 };
 
 // Peak rates are dense, as in the datasheet; efficiencies are what kernels reach of them.
@@ -118,6 +157,7 @@ struct HostParameters {
   Duration collective_launch{};  // to launch one collective (stream switch, enqueue, launch)
   Duration launch_latency{};     // from the launch call to the kernel's start on an idle stream
   Duration collective_start{};   // from the NCCL kernel's start to its first operation
+  Duration multi_cta_start{};    // on top, with more than one CTA (= channel)
   Duration grad_hook{};          // DDP's autograd hook, per parameter
 };
 template <>
@@ -131,6 +171,8 @@ struct FieldTable<HostParameters> {
             "launch call to kernel start, idle stream"},
       Field{"collective_start", &HostParameters::collective_start,
             "NCCL kernel start to its first operation"},
+      Field{"multi_cta_start", &HostParameters::multi_cta_start,
+            "on top, for a kernel of more than one CTA"},
       Field{"grad_hook", &HostParameters::grad_hook, "host time of DDP's hook, per parameter"}};
 };
 
@@ -155,9 +197,11 @@ struct Parameters {
   GpuParameters gpu;
   HostParameters host;
   NetworkParameters network;
+  NvlsParameters nvls;
   std::array<LinkParameters, kLinkClasses> links;        // by LinkClass
   std::array<ProtocolParameters, kProtocols> protocols;  // by Protocol
   std::vector<Provenance> provenance;
+  std::vector<std::string> fitted_runs;  // measurements that some of these numbers were fitted to
 
   [[nodiscard]] const LinkParameters& link(LinkClass c) const {
     return links[static_cast<std::size_t>(c)];

@@ -8,6 +8,7 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
                                  const CostModel& model) {
   RAILYARD_CHECK(group.size() == schedule.ranks, "the schedule is for a group of another size");
   ScheduleCosts costs;
+  costs.start = model.start(schedule);
   costs.connections.reserve(schedule.connections.size());
   for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
     if (schedule.connections[c].signal) {

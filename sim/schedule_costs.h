@@ -11,6 +11,7 @@ namespace railyard::sim {
 struct ScheduleCosts {
   std::vector<ConnectionCost> connections;  // by ConnectionId
   std::vector<LaneCost> lanes;              // by LaneId
+  Duration start{};                         // of every rank, before its first operation
 };
 
 Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,

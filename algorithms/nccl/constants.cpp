@@ -100,6 +100,7 @@ constexpr TuningConstants v2_27_3() {
 constexpr TuningConstants v2_26_2() {
   TuningConstants c = v2_27_3();
   c.since = {2, 26, 2};
+  c.rules.ll128_over_c2c = false;
   c.rules.nvls = NvlsModel::minimum;
   c.rules.collnet_interpolates = true;
   c.rules.pat_min_capability = 0;

@@ -58,6 +58,7 @@ struct ModelRules {
   bool collnet_interpolates = false;     // CollNetDirect AllGather: 0.95..0.85 by ranks per node
   bool nvls_keeps_base = false;          // NVLS latency: base + hop, now the hop alone
   bool ring_fallback = false;            // nothing enabled for a function: the ring after all
+  bool ll128_over_c2c = true;            // LL128 to NICs over NVLink-C2C or PXN, from Hopper on
   bool nvls_tree_correction = true;      // on Blackwell and x86 NVLSTree has the tree's curve
   std::int32_t correction_sizes = 23;    // entries of the correction that Tree uses
 };

@@ -85,8 +85,10 @@ sim::Result<void> parse_variable(const Environment& env, const std::string& vari
 }
 
 // LL128 needs stores of 128 bytes that arrive whole: known for NVLink and for NICs near the GPU.
-bool ll128_is_safe(const CommInfo& info, const GraphSummary& graph, const Environment& env) {
-  const bool over_c2c = env.integer("NCCL_LL128_C2C", 1) != 0 && info.min_capability >= 90;
+bool ll128_is_safe(const CommInfo& info, const ModelRules& rules, const GraphSummary& graph,
+                   const Environment& env) {
+  const bool over_c2c = rules.ll128_over_c2c && env.integer("NCCL_LL128_C2C", 1) != 0 &&
+                        info.min_capability >= 90;
   const sim::PathType farthest = over_c2c ? sim::PathType::pxn : sim::PathType::pxb;
   return graph.type_inter <= farthest && graph.type_intra <= sim::PathType::nvb &&
          (info.min_capability == info.max_capability || info.min_capability >= 90) &&
@@ -137,7 +139,7 @@ void apply_rules(const CommInfo& info, const ModelRules& rules, const Lists& lis
   const auto usable = [&](std::size_t f, Algorithm a, std::size_t p) {
     if (!algorithm_exists(info, a) || lists.algorithms[f][index_of(a)] == Enabled::no) return false;
     const Enabled protocol = lists.protocols[f][p];
-    if (protocol == Enabled::where_safe) return ll128_is_safe(info, info.graph(a), env);
+    if (protocol == Enabled::where_safe) return ll128_is_safe(info, rules, info.graph(a), env);
     return protocol == Enabled::yes;
   };
   const PerFunction<float> before = bandwidth;

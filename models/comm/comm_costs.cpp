@@ -14,8 +14,6 @@ using sim::Duration;
 using sim::Protocol;
 
 constexpr Bandwidth kSlowestLink = sim::bytes_per_second(1'000);
-constexpr std::int64_t kLlGrain = 16;
-constexpr std::int64_t kLl128Grain = 1'920;
 // Blocks that NCCL moves in one operation where a schedule has one for each.
 std::int64_t blocks_at_once(const sim::Lane& lane) {
   switch (lane.role) {
@@ -24,6 +22,16 @@ std::int64_t blocks_at_once(const sim::Lane& lane) {
     case sim::LaneRole::nvls_gather:
     case sim::LaneRole::collnet_gather: return std::max(1U, lane.recv_count);
     default: return 1;
+  }
+}
+
+bool is_nvls(sim::LaneRole role) {
+  switch (role) {
+    case sim::LaneRole::nvls_scatter:
+    case sim::LaneRole::nvls_gather:
+    case sim::LaneRole::nvls_reduce:
+    case sim::LaneRole::nvls_broadcast: return true;
+    default: return false;
   }
 }
 
@@ -84,13 +92,12 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   if (!cost.staged) {
     cost.latency += costs.hop_latency;
     cost.credit_latency += costs.hop_latency;
-    if (protocol == Protocol::ll) cost.grain = sim::bytes(kLlGrain);
-    if (protocol == Protocol::ll128) cost.grain = sim::bytes(kLl128Grain);
+    cost.grain = costs.forward_grain;
     return cost;
   }
   cost.completion = cost.latency;  // the acknowledgement comes back on the wire
   cost.latency += costs.net_hop_latency;
-  cost.send_service = parameters_->network.proxy_send;
+  set_send_service(parameters_->network, protocol, cost);
   if (protocol == Protocol::simple) {
     cost.latency += parameters_->network.flush;
     cost.recv_service = parameters_->network.proxy_recv;
@@ -102,8 +109,21 @@ sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& la
   if (schedule.call.protocol == Protocol::plain) return {};
   const sim::ProtocolParameters& costs = parameters_->protocol(schedule.call.protocol);
   if (lane.role == sim::LaneRole::collnet_switch) return {};
+  if (is_nvls(lane.role))
+    return {parameters_->nvls.op_overhead / blocks_at_once(lane),
+            lane_rate(parameters_->nvls.copy_rate, lane, ConnectionCost{})};
   return {costs.op_overhead / blocks_at_once(lane),
           lane_rate(costs.local_rate, lane, ConnectionCost{})};
+}
+
+sim::Duration CommCosts::start(const sim::Schedule& schedule) const {
+  if (schedule.call.protocol == Protocol::plain || schedule.ranks < 2) return {};
+  Duration start{};
+  if (schedule.channels > 1) start += parameters_->host.multi_cta_start;
+  if (schedule.call.algorithm == sim::Algorithm::nvls ||
+      schedule.call.algorithm == sim::Algorithm::nvls_tree)
+    start += parameters_->nvls.start;
+  return start;
 }
 
 sim::Slowdown CommCosts::slowdown(const sim::Schedule& schedule, const sim::Group& group) const {

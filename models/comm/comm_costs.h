@@ -6,18 +6,21 @@
 //   wire bytes   payload x 2 (LL), x 16/15 (LL128), x 1 (Simple, plain), / P.wire_efficiency
 //   direct       cap     = P.channel_rate x lane's copy share, in wire bytes
 //                latency = L + P.hop_latency             credit = L + P.hop_latency
-//                grain   = 16 B (LL) or 1,920 B (LL128): cut-through; Simple stores and forwards
+//                grain   = P.forward_grain: cut-through, where it is smaller than the slice
 //   staged       copy    = payload at P.channel_rate x share (into the FIFO), then the proxy
 //                latency = L + P.net_hop_latency (+ flush for Simple)    credit = completion = L
-//                send_service = network.proxy_send; recv_service = network.proxy_recv for Simple
-//                only: LL and LL128 flags land in GPU memory and need no proxy over the network
+//                send service = network.proxy_send (+ wire bytes / ll_check_rate with LL: the proxy
+//                checks the flags; + rendezvous_cost by size); recv_service = network.proxy_recv for
+//                Simple only: LL and LL128 flags land in GPU memory and need no proxy to be seen
 //                every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
 //                -> its own GPU, then its own GPU -> NVSwitch and NVSwitch -> GPU of all that it
-//                stores to, capped at P.channel_rate x share; what goes over the network goes on at
-//                once. Scatter, gather: latency = L (to the NVSwitch and on) + P.hop_latency;
-//                copies at P.channel_rate x share; their op overhead is divided by their blocks
+//                stores to, payload / nvls.efficiency, capped at nvls.reduce_rate x share; what goes
+//                over the network goes on at once. Scatter, gather: latency = L (to the NVSwitch and
+//                on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage costs
+//                nvls.op_overhead, that of scatter and gather divided by their blocks
+//   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
 //                shortest paths to the switch, and back; each link once. To it: copy, proxy_send
 //                and L; from it: L + P.net_hop_latency, flush and proxy_recv
@@ -57,6 +60,7 @@ class CommCosts final : public sim::CostModel {
   [[nodiscard]] sim::Result<sim::SwitchFlow> switch_flow(const sim::Schedule& schedule,
                                                          const sim::Group& group,
                                                          sim::LaneId lane) const override;
+  [[nodiscard]] sim::Duration start(const sim::Schedule& schedule) const override;
   [[nodiscard]] sim::Slowdown slowdown(const sim::Schedule& schedule,
                                        const sim::Group& group) const override;
 

@@ -31,6 +31,15 @@ void set_wire_ratio(Protocol protocol, double efficiency, ConnectionCost& cost) 
   cost.wire_denominator = denominator / common;
 }
 
+void set_send_service(const sim::NetworkParameters& network, Protocol protocol,
+                      ConnectionCost& cost) {
+  cost.send_service = network.proxy_send;
+  if (protocol == Protocol::ll) cost.send_byte_rate = network.ll_check_rate;
+  cost.rendezvous_from = network.rendezvous_from;
+  cost.rendezvous_to = network.rendezvous_to;
+  cost.rendezvous = network.rendezvous_cost;
+}
+
 Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
   if (payload_rate.raw() == 0) return {};
   const double share = lane.copy_percent / 100.0;

@@ -2,11 +2,16 @@
 #pragma once
 
 #include "sim/cost.h"
+#include "sim/parameters.h"
 
 namespace railyard::models {
 
 // Wire bytes per payload byte, as a reduced fraction.
 void set_wire_ratio(sim::Protocol protocol, double efficiency, sim::ConnectionCost& cost);
+
+// What a message takes of the sender's proxy (NetworkParameters has the formula).
+void set_send_service(const sim::NetworkParameters& network, sim::Protocol protocol,
+                      sim::ConnectionCost& cost);
 
 // A payload rate as a wire rate, for a lane that has a share of its CTA; 0 stays 0 (no limit).
 sim::Bandwidth lane_rate(sim::Bandwidth payload_rate, const sim::Lane& lane,

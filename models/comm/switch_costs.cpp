@@ -57,8 +57,8 @@ Result<ConnectionCost> CommCosts::beside_nvswitch(const sim::Schedule& schedule,
   cost.latency = cost.credit_latency = latency(route);
   const Protocol protocol = schedule.call.protocol;
   if (protocol == Protocol::plain) return cost;
-  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
-  if (scatter) cost.cap = lane_rate(costs.channel_rate, sender, cost);
+  const sim::NvlsParameters& costs = parameters_->nvls;
+  if (scatter) cost.cap = lane_rate(costs.copy_rate, sender, cost);
   cost.latency += costs.hop_latency;
   cost.credit_latency += costs.hop_latency;
   return cost;
@@ -91,7 +91,7 @@ Result<ConnectionCost> CommCosts::beside_fabric_switch(const sim::Schedule& sche
   if (up) {
     cost.cap = lane_rate(costs.channel_rate, sender, cost);
     cost.completion = cost.latency;
-    cost.send_service = parameters_->network.proxy_send;
+    set_send_service(parameters_->network, protocol, cost);
     return cost;
   }
   cost.latency += costs.net_hop_latency + parameters_->network.flush;
@@ -172,12 +172,13 @@ Result<SwitchFlow> CommCosts::switch_flow(const sim::Schedule& schedule, const s
                                              : nvswitch_flow(schedule, group, lane));
   const Protocol protocol = schedule.call.protocol;
   if (protocol == Protocol::plain) return flow;
-  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+  const double efficiency =
+      in_fabric ? parameters_->protocol(protocol).wire_efficiency : parameters_->nvls.efficiency;
   ConnectionCost ratio;
-  set_wire_ratio(protocol, costs.wire_efficiency, ratio);
+  set_wire_ratio(protocol, efficiency, ratio);
   flow.wire_numerator = ratio.wire_numerator;
   flow.wire_denominator = ratio.wire_denominator;
-  if (!in_fabric) flow.cap = lane_rate(costs.channel_rate, lane, ratio);
+  if (!in_fabric) flow.cap = lane_rate(parameters_->nvls.reduce_rate, lane, ratio);
   return flow;
 }
 

@@ -24,6 +24,7 @@
 #include "tools/cli/schedule_command.h"
 #include "tools/cli/topo_command.h"
 #include "tools/cli/topo_import.h"
+#include "tools/cli/validate_command.h"
 
 namespace railyard::cli {
 namespace {
@@ -37,6 +38,7 @@ struct Arguments {
   NcclPlanArguments nccl_plan;
   NcclCompareArguments nccl_compare;
   ScheduleArguments schedule;
+  ValidateArguments validate;
   std::string help_on;
 };
 
@@ -243,6 +245,24 @@ void add_nccl(CLI::App& app, NcclPlanArguments& out, NcclCompareArguments& compa
   add_compare(nccl, compared);
 }
 
+void add_validate(CLI::App& app, ValidateArguments& out) {
+  CLI::App& validate = *app.add_subcommand(
+      "validate", "Predict measured runs and say how far off the predictions are");
+  validate.add_option("--reference", out.reference,
+                      "Folder of measured runs (default: $RAILYARD_REFERENCE or the one beside the "
+                      "checkout)");
+  validate.add_option("--runs", out.runs, "Only runs whose id matches, with * and ?");
+  validate.add_option("--set", out.sets, "KEY=VALUE for every scenario");
+  validate.add_option("--html", out.html, "Write a page with measured and predicted curves");
+  validate.add_option("--journal", out.journal,
+                      "File of finished runs: an interrupted validation goes on where it was");
+  validate.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)");
+  validate.add_option("--timeout", out.timeout_seconds, "Seconds for one run; 0 = none");
+  validate.add_flag("--rows", out.rows, "Print every row");
+  validate.add_flag("--json", out.json, "Every row as JSON");
+  validate.footer("Example: railyard validate --runs 'h100-*' --html h100.html");
+}
+
 void add_schedule(CLI::App& app, ScheduleArguments& out) {
   CLI::App& schedule = *app.add_subcommand("schedule", "Prove schedules that users wrote");
   schedule.require_subcommand(1);
@@ -300,6 +320,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_import(topo, arguments.import, arguments.check);
   add_nccl(app, arguments.nccl_plan, arguments.nccl_compare);
   add_schedule(app, arguments.schedule);
+  add_validate(app, arguments.validate);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -341,6 +362,7 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     return nccl->got_subcommand("plan") ? nccl_plan_command(arguments.nccl_plan)
                                         : nccl_compare_command(arguments.nccl_compare);
   if (app.got_subcommand("schedule")) return schedule_command(arguments.schedule);
+  if (app.got_subcommand("validate")) return validate_command(arguments.validate);
   return help_command(app, arguments.help_on);
 }
 

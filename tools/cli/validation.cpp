@@ -1,0 +1,96 @@
+#include "tools/cli/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/run.h"
+#include "tools/cli/journal.h"
+
+namespace railyard::cli {
+
+using calibrate::MeasuredRow;
+using calibrate::MeasuredRun;
+using scenarios::Scenario;
+using sim::Result;
+
+double PredictedRow::error() const { return std::abs(predicted_us / time_us - 1); }
+
+const std::vector<MeasuredRow>& scored_rows(const MeasuredRun& run) {
+  return run.rows.empty() ? run.rows_in_place : run.rows;
+}
+
+std::string set_apart(const MeasuredRun& run) {
+  if (!run.platform.predictable)
+    return "not predictable: " + (run.platform.why_not.empty() ? "?" : run.platform.why_not);
+  if (run.status != "healthy") return "status " + run.status;
+  if (run.platform.nccl_used.empty()) return "version not stated";
+  return {};
+}
+
+namespace {
+
+// The measured rows that are spikes; their partner column is the other one.
+std::vector<std::size_t> spike_rows(const MeasuredRun& run) {
+  return run.rows.empty() ? calibrate::spikes(run.rows_in_place, run.rows)
+                          : calibrate::spikes(run.rows, run.rows_in_place);
+}
+
+void add_rows(const std::vector<JournalRow>& predicted, Prediction& out) {
+  const std::vector<MeasuredRow>& measured = scored_rows(out.run);
+  for (std::size_t i = 0; i < measured.size() && i < predicted.size(); ++i) {
+    const JournalRow& row = predicted[i];
+    out.rows.push_back({measured[i].size, measured[i].time_us, sim::to_seconds(row.time) * 1e6,
+                        row.algorithm, row.protocol, row.channels, false});
+  }
+  for (const std::size_t spike : spike_rows(out.run))
+    if (spike < out.rows.size()) out.rows[spike].spike = true;
+}
+
+Result<std::vector<JournalRow>> simulate(const Scenario& scenario, const PredictOptions& options) {
+  scenarios::RunOptions run_options;
+  run_options.limits.interrupted = options.interrupted;
+  run_options.limits.timeout_seconds = options.timeout_seconds;
+  RAILYARD_ASSIGN(const scenarios::RunResult result, scenarios::run(scenario, run_options));
+  if (result.outcome != sim::EventQueue::Outcome::drained)
+    return sim::bad_input("stopped by a limit before the last size");
+  std::vector<JournalRow> rows;
+  for (const scenarios::CollectiveRow& row : result.collectives)
+    rows.push_back({row.size, row.time, row.algorithm, row.protocol, row.channels});
+  return rows;
+}
+
+}  // namespace
+
+Result<Prediction> predict(MeasuredRun run, const PredictOptions& options) {
+  Prediction out;
+  out.run = std::move(run);
+  out.not_scored = set_apart(out.run);
+  const Result<Scenario> scenario = scenario_of(out.run, options.sets);
+  if (!scenario.ok()) {
+    out.failed = scenario.error().text();
+    return out;
+  }
+  out.profile = scenario.value().profile;
+  const std::vector<std::string>& fitted = scenario.value().parameters.fitted_runs;
+  out.fitted = std::ranges::find(fitted, out.run.id) != fitted.end();
+  const std::string key = options.journal == nullptr ? "" : point_key(scenario.value());
+  std::optional<std::vector<JournalRow>> rows;
+  if (options.journal != nullptr) rows = options.journal->find(key);
+  if (!rows) {
+    Result<std::vector<JournalRow>> simulated = simulate(scenario.value(), options);
+    if (options.interrupted != nullptr && options.interrupted->load())
+      return sim::Error{sim::ErrorCode::interrupted, "interrupted", ""};
+    if (!simulated.ok()) {
+      out.failed = simulated.error().text();
+      return out;
+    }
+    rows = std::move(simulated).value();
+    if (options.journal != nullptr) RAILYARD_TRY(options.journal->append(key, *rows));
+  }
+  add_rows(*rows, out);
+  return out;
+}
+
+}  // namespace railyard::cli

@@ -1,0 +1,64 @@
+// Predictions for measured runs: each run's platform becomes a scenario, the event engine runs it,
+// and every row of the measurement gets its prediction.
+//
+//   RAILYARD_ASSIGN(const Prediction prediction, predict(run, {}));
+//   prediction.rows[0].predicted_us
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibrate/validation/measured_run.h"
+#include "calibrate/validation/score.h"
+#include "scenarios/scenario.h"
+#include "sim/collective.h"
+#include "sim/result.h"
+#include "tools/cli/validation_journal.h"
+
+namespace railyard::cli {
+
+struct PredictedRow {
+  sim::Bytes size{};
+  double time_us = 0;       // out of place, or in place where the source has only that
+  double predicted_us = 0;
+  sim::Algorithm algorithm = sim::Algorithm::ring;
+  sim::Protocol protocol = sim::Protocol::simple;
+  std::uint32_t channels = 0;
+  bool spike = false;  // by the rule of score.h
+
+  [[nodiscard]] double error() const;  // |predicted / measured - 1|
+};
+
+struct Prediction {
+  calibrate::MeasuredRun run;
+  std::string profile;
+  bool fitted = false;     // the profile's parameters were fitted on this very run
+  std::string not_scored;  // why the run counts apart: not predictable, not healthy, no version
+  std::string failed;      // why there is no prediction at all
+  std::vector<PredictedRow> rows;
+};
+
+struct PredictOptions {
+  ValidationJournal* journal = nullptr;
+  const std::atomic<bool>* interrupted = nullptr;
+  double timeout_seconds = 0;  // of one run; 0 = none
+  std::vector<std::string> sets;  // applied to every scenario
+};
+
+// Never reads a run's times but to put them beside the prediction.
+sim::Result<Prediction> predict(calibrate::MeasuredRun run, const PredictOptions& options);
+
+// The rows that a run is measured by: out of place, else in place.
+const std::vector<calibrate::MeasuredRow>& scored_rows(const calibrate::MeasuredRun& run);
+
+// Why a run is tabled apart; empty for one that counts.
+std::string set_apart(const calibrate::MeasuredRun& run);
+
+// The scenario of a run: its platform, version, environment, collective and sizes.
+sim::Result<scenarios::Scenario> scenario_of(const calibrate::MeasuredRun& run,
+                                             const std::vector<std::string>& sets);
+
+}  // namespace railyard::cli
