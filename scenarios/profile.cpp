@@ -8,32 +8,19 @@
 #include <unordered_map>
 
 #include "scenarios/text_fence.h"
+#include "sim/parameter_groups.h"
 
 namespace railyard::scenarios {
 namespace {
 
 namespace fs = std::filesystem;
 using sim::Origin;
+using sim::for_each_group;
 using sim::Parameters;
 using sim::Provenance;
 
 constexpr std::string_view kNotStated = "not stated";
 constexpr std::string_view kDefault = "default of the program; the profile does not state it";
-
-// Calls visit(path prefix, struct) for every parameter struct, in the order of the file.
-template <typename AnyParameters, typename Visitor>
-void for_each_group(AnyParameters& parameters, Visitor&& visit) {
-  visit(std::string("gpu"), parameters.gpu);
-  visit(std::string("host"), parameters.host);
-  visit(std::string("network"), parameters.network);
-  visit(std::string("nvls"), parameters.nvls);
-  for (const auto& entry : sim::EnumTable<sim::LinkClass>::entries)
-    visit(fmt::format("links.{}", entry.name),
-          parameters.links[static_cast<std::size_t>(entry.value)]);
-  for (const auto& entry : sim::EnumTable<sim::Protocol>::entries)
-    visit(fmt::format("protocols.{}", entry.name),
-          parameters.protocols[static_cast<std::size_t>(entry.value)]);
-}
 
 // A map from each name of an enum's table to a struct.
 template <typename E, typename Array>
@@ -49,6 +36,7 @@ void read_groups(MapReader& reader, Parameters& out) {
   reader.optional("host", out.host);
   reader.optional("network", out.network);
   reader.optional("nvls", out.nvls);
+  reader.optional("send_recv", out.send_recv);
   if (const auto links = reader.find("links"))
     reader.take(decode_by_enum<sim::LinkClass>(*links, out.links));
   if (const auto protocols = reader.find("protocols"))

@@ -5,6 +5,8 @@
 #include <optional>
 #include <type_traits>
 
+#include "sim/parameter_groups.h"
+
 namespace railyard::sim {
 namespace {
 
@@ -68,16 +70,11 @@ Result<void> check_fields(const Struct& parameters, const std::string& prefix) {
 }  // namespace
 
 Result<void> validate(const Parameters& parameters) {
-  RAILYARD_TRY(check_fields(parameters.gpu, "gpu"));
-  RAILYARD_TRY(check_fields(parameters.host, "host"));
-  RAILYARD_TRY(check_fields(parameters.network, "network"));
-  RAILYARD_TRY(check_fields(parameters.nvls, "nvls"));
-  for (const auto& entry : EnumTable<LinkClass>::entries)
-    RAILYARD_TRY(check_fields(parameters.link(entry.value), fmt::format("links.{}", entry.name)));
-  for (const auto& entry : EnumTable<Protocol>::entries)
-    RAILYARD_TRY(
-        check_fields(parameters.protocol(entry.value), fmt::format("protocols.{}", entry.name)));
-  return {};
+  Result<void> valid;
+  for_each_group(parameters, [&](const std::string& prefix, const auto& group) {
+    if (valid.ok()) valid = check_fields(group, prefix);
+  });
+  return valid;
 }
 
 }  // namespace railyard::sim

@@ -61,6 +61,26 @@ struct FieldTable<ProtocolParameters> {
             "part of a slice that must be there to be passed on in a node, 0 for all of it"}};
 };
 
+// Send/receive kernels with Simple (SendRecv, AllToAll, Gather, Scatter): plain copies, unlike the
+// ring's reduce-copy. They replace the protocol's own; of a whole CTA, shared by its works.
+struct SendRecvParameters {
+  Bandwidth channel_rate{};  // 0 = the protocol's
+  Bandwidth local_rate{};    // 0 = the protocol's
+  Duration op_overhead{};
+  Duration hop_latency{};
+};
+template <>
+struct FieldTable<SendRecvParameters> {
+  static constexpr std::tuple fields{
+      Field{"channel_rate", &SendRecvParameters::channel_rate,
+            "payload rate of one channel to its peers, 0: Simple's"},
+      Field{"local_rate", &SendRecvParameters::local_rate,
+            "rate of one channel's copies into the user's buffer, 0: Simple's"},
+      Field{"op_overhead", &SendRecvParameters::op_overhead, "fixed cost of moving one slice"},
+      Field{"hop_latency", &SendRecvParameters::hop_latency,
+            "until a peer in the node sees a slice"}};
+};
+
 // What runs in an NVSwitch (NVLS): three groups of warps of a CTA that copy into the multicast
 // buffer, reduce and multicast, and copy out of it. Rates are those of a whole CTA.
 struct NvlsParameters {
@@ -198,6 +218,7 @@ struct Parameters {
   HostParameters host;
   NetworkParameters network;
   NvlsParameters nvls;
+  SendRecvParameters send_recv;
   std::array<LinkParameters, kLinkClasses> links;        // by LinkClass
   std::array<ProtocolParameters, kProtocols> protocols;  // by Protocol
   std::vector<Provenance> provenance;

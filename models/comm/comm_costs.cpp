@@ -57,6 +57,24 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
   return topology_->route(way_points, flow);
 }
 
+// The protocol's, or those of send/receive kernels.
+sim::ProtocolParameters CommCosts::costs_of(const sim::Schedule& schedule) const {
+  sim::ProtocolParameters costs = parameters_->protocol(schedule.call.protocol);
+  const sim::Collective collective = schedule.call.collective;
+  const bool reduces_or_rings =
+      collective != sim::Collective::all_to_all && collective != sim::Collective::send_recv &&
+      collective != sim::Collective::gather && collective != sim::Collective::scatter;
+  const sim::SendRecvParameters& own = parameters_->send_recv;
+  if (schedule.call.protocol != Protocol::simple || reduces_or_rings ||
+      own.channel_rate.raw() == 0)
+    return costs;
+  costs.channel_rate = own.channel_rate;
+  if (own.local_rate.raw() != 0) costs.local_rate = own.local_rate;
+  costs.op_overhead = own.op_overhead;
+  costs.hop_latency = own.hop_latency;
+  return costs;
+}
+
 Duration CommCosts::latency(const sim::Route& route) const {
   Duration sum{};
   for (const sim::LinkId id : route) {
@@ -72,7 +90,7 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   const sim::Connection& connection = schedule.connections[id.index()];
   const sim::Lane& sender = schedule.lanes[connection.from.index()];
   const Protocol protocol = schedule.call.protocol;
-  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+  const sim::ProtocolParameters costs = costs_of(schedule);
   const sim::Lane& receiver = schedule.lanes[connection.to.index()];
   if (sender.role == sim::LaneRole::collnet_switch ||
       receiver.role == sim::LaneRole::collnet_switch)
@@ -107,7 +125,7 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
 
 sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& lane) const {
   if (schedule.call.protocol == Protocol::plain) return {};
-  const sim::ProtocolParameters& costs = parameters_->protocol(schedule.call.protocol);
+  const sim::ProtocolParameters costs = costs_of(schedule);
   if (lane.role == sim::LaneRole::collnet_switch) return {};
   if (is_nvls(lane.role))
     return {parameters_->nvls.op_overhead / blocks_at_once(lane),

@@ -20,6 +20,7 @@
 //                over the network goes on at once. Scatter, gather: latency = L (to the NVSwitch and
 //                on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage costs
 //                nvls.op_overhead, that of scatter and gather divided by their blocks
+//   send/receive with Simple: send_recv.* in place of P.*
 //   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
 //                shortest paths to the switch, and back; each link once. To it: copy, proxy_send
@@ -68,6 +69,7 @@ class CommCosts final : public sim::CostModel {
   [[nodiscard]] sim::Result<sim::Route> route(const sim::Schedule& schedule,
                                               const sim::Group& group,
                                               const sim::Connection& connection) const;
+  [[nodiscard]] sim::ProtocolParameters costs_of(const sim::Schedule& schedule) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
   // switch_costs.cpp: connections of lanes in switches
   [[nodiscard]] sim::Result<sim::ConnectionCost> beside_nvswitch(

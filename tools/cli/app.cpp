@@ -14,6 +14,7 @@
 #include "sim/check.h"
 #include "sim/text.h"
 #include "sim/version.h"
+#include "tools/cli/calibrate_fit.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/explore_command.h"
 #include "tools/cli/format.h"
@@ -39,6 +40,7 @@ struct Arguments {
   NcclCompareArguments nccl_compare;
   ScheduleArguments schedule;
   ValidateArguments validate;
+  FitArguments fit;
   std::string help_on;
 };
 
@@ -245,6 +247,18 @@ void add_nccl(CLI::App& app, NcclPlanArguments& out, NcclCompareArguments& compa
   add_compare(nccl, compared);
 }
 
+void add_fit(CLI::App& app, FitArguments& out) {
+  CLI::App& fit = *app.add_subcommand("fit", "Fit a platform's parameters to measurements of it");
+  fit.add_option("LOG", out.logs, "Logs of nccl-tests, or measured runs (.yaml)")->required();
+  fit.add_option("--parameter,-p", out.parameters, "Dotted path of a parameter to fit; repeatable")
+      ->delimiter(',');
+  fit.add_option("--set", out.sets, "KEY=VALUE for the scenarios");
+  fit.add_option("--most", out.most_parameters, "Most parameters to fit (default: 8, a platform's)");
+  fit.add_option("-o,--output", out.out, "Profile to write");
+  fit.add_option("--name", out.name, "Name of the profile");
+  fit.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)");
+}
+
 void add_validate(CLI::App& app, ValidateArguments& out) {
   CLI::App& validate = *app.add_subcommand(
       "validate", "Predict measured runs and say how far off the predictions are");
@@ -321,6 +335,9 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_nccl(app, arguments.nccl_plan, arguments.nccl_compare);
   add_schedule(app, arguments.schedule);
   add_validate(app, arguments.validate);
+  CLI::App& calibrate = *app.add_subcommand("calibrate", "Measure, read logs, fit parameters");
+  calibrate.require_subcommand(1);
+  add_fit(calibrate, arguments.fit);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -362,6 +379,7 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     return nccl->got_subcommand("plan") ? nccl_plan_command(arguments.nccl_plan)
                                         : nccl_compare_command(arguments.nccl_compare);
   if (app.got_subcommand("schedule")) return schedule_command(arguments.schedule);
+  if (app.got_subcommand("calibrate")) return calibrate_fit_command(arguments.fit);
   if (app.got_subcommand("validate")) return validate_command(arguments.validate);
   return help_command(app, arguments.help_on);
 }

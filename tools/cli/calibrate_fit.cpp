@@ -1,0 +1,65 @@
+#include "tools/cli/calibrate_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "calibrate/validation/measured_run.h"
+#include "scenarios/profile.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/fit_runs.h"
+#include "tools/cli/interrupt.h"
+
+namespace railyard::cli {
+namespace {
+
+using sim::Result;
+
+Result<std::vector<FitInput>> inputs_of(const FitArguments& arguments) {
+  std::vector<FitInput> inputs;
+  for (const std::string& log : arguments.logs) {
+    RAILYARD_ASSIGN(const calibrate::MeasuredRun run, calibrate::read_measured_run(log));
+    RAILYARD_ASSIGN(FitInput input, fit_input(run, arguments.sets));
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Result<void> write_profile_file(const FittedProfile& fitted, const std::string& path) {
+  const std::string text = scenarios::write_profile(fitted.parameters);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  if (!out.flush()) return sim::bad_input("cannot be written", path);
+  return {};
+}
+
+Result<int> fit(const FitArguments& arguments) {
+  FitRuns job;
+  RAILYARD_ASSIGN(job.inputs, inputs_of(arguments));
+  job.parameters = arguments.parameters;
+  job.jobs = arguments.jobs == 0 ? std::max(1U, std::thread::hardware_concurrency()) : arguments.jobs;
+  job.most_parameters = arguments.most_parameters;
+  job.interrupted = &interrupted();
+  job.progress = [](int iteration, double cost) {
+    fmt::print(stderr, "iteration {}: cost {:.2f}\n", iteration, cost);
+  };
+  RAILYARD_ASSIGN(FittedProfile fitted, fit_runs(job));
+  if (!arguments.name.empty()) fitted.parameters.name = arguments.name;
+  const std::string text = fit_text(fitted);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!arguments.out.empty()) RAILYARD_TRY(write_profile_file(fitted, arguments.out));
+  return kDone;
+}
+
+}  // namespace
+
+int calibrate_fit_command(const FitArguments& arguments) {
+  catch_interrupts();
+  const Result<int> status = fit(arguments);
+  return status.ok() ? finish_output(status.value()) : fail(status.error());
+}
+
+}  // namespace railyard::cli

@@ -1,0 +1,22 @@
+// `railyard calibrate fit`: parameters of a platform from measurements of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace railyard::cli {
+
+struct FitArguments {
+  std::string scenario;           // machine, version, environment of the logs
+  std::vector<std::string> logs;  // nccl-tests logs, or measured runs (.yaml), which state their own
+  std::vector<std::string> parameters;
+  std::vector<std::string> sets;
+  std::string out;  // profile to write; empty: to standard output
+  std::string name;
+  std::size_t most_parameters = 8;  // of one platform; a class of hardware may take more
+  std::size_t jobs = 0;
+};
+
+int calibrate_fit_command(const FitArguments& arguments);
+
+}  // namespace railyard::cli

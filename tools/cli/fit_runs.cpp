@@ -1,0 +1,217 @@
+#include "tools/cli/fit_runs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "calibrate/validation/score.h"
+#include "scenarios/profile.h"
+#include "scenarios/run.h"
+#include "sim/parameter_groups.h"
+#include "tools/cli/table.h"
+#include "tools/cli/validation.h"
+
+namespace railyard::cli {
+
+using calibrate::FitProblem;
+using sim::Parameters;
+using sim::Result;
+using Values = FitProblem::Values;
+
+namespace {
+
+constexpr double kUsualWidth = 0.5;   // of ln: a factor of 1.6
+constexpr double kLaunchWidth = 1.0;  // host times differ most between sites
+constexpr double kRateWidth = 0.15;   // link rates least
+
+double prior_width(std::string_view path) {
+  if (path.starts_with("links.") || path.ends_with("efficiency")) return kRateWidth;
+  if (path.starts_with("host.") || path.starts_with("network.")) return kLaunchWidth;
+  return kUsualWidth;
+}
+
+// One simulation of an input with other parameters: the times of its rows, in microseconds.
+Result<Values> simulate(const FitInput& input, const Parameters& parameters,
+                        const std::atomic<bool>* interrupted) {
+  scenarios::Scenario scenario = input.scenario;
+  scenario.parameters = parameters;
+  scenarios::RunOptions options;
+  options.limits.interrupted = interrupted;
+  RAILYARD_ASSIGN(const scenarios::RunResult result, scenarios::run(scenario, options));
+  if (interrupted != nullptr && interrupted->load())
+    return sim::Error{sim::ErrorCode::interrupted, "interrupted", ""};
+  if (result.collectives.size() != input.rows.size())
+    return sim::bad_input("the simulation did not reach the last size", input.name);
+  Values times;
+  for (const scenarios::CollectiveRow& row : result.collectives)
+    times.push_back(std::max(1e-6, sim::to_seconds(row.time) * 1e6));
+  return times;
+}
+
+class Model {
+ public:
+  explicit Model(const FitRuns& job) : job_(job) {}
+
+  // All sets x inputs side by side.
+  Result<std::vector<Values>> operator()(const std::vector<Values>& sets) const {
+    std::vector<std::vector<Values>> parts(sets.size(), std::vector<Values>(job_.inputs.size()));
+    std::optional<sim::Error> failed;
+    std::mutex mutex;
+    tbb::task_arena arena(static_cast<int>(std::max<std::size_t>(job_.jobs, 1)));
+    arena.execute([&] {
+      tbb::parallel_for(
+          tbb::blocked_range<std::size_t>(0, sets.size() * job_.inputs.size(), 1),
+          [&](const tbb::blocked_range<std::size_t>& range) {
+            for (std::size_t k = range.begin(); k != range.end(); ++k) {
+              const std::size_t s = k / job_.inputs.size();
+              const std::size_t i = k % job_.inputs.size();
+              Result<Values> made = one(sets[s], job_.inputs[i]);
+              const std::lock_guard lock(mutex);
+              if (made.ok())
+                parts[s][i] = std::move(made).value();
+              else
+                failed = made.error();
+            }
+          },
+          tbb::simple_partitioner());
+    });
+    if (failed) return *failed;
+    std::vector<Values> out;
+    for (const std::vector<Values>& of_set : parts) {
+      out.emplace_back();
+      for (const Values& part : of_set) out.back().insert(out.back().end(), part.begin(), part.end());
+    }
+    return out;
+  }
+
+ private:
+  [[nodiscard]] Result<Values> one(const Values& values, const FitInput& input) const {
+    Parameters parameters = input.scenario.parameters;
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      double value = values[j];
+      if (job_.parameters[j].ends_with("efficiency")) value = std::min(value, 1.0);
+      RAILYARD_TRY(sim::set_parameter(parameters, job_.parameters[j], value));
+    }
+    return simulate(input, parameters, job_.interrupted);
+  }
+
+  const FitRuns& job_;
+};
+
+Result<void> check_inputs(const FitRuns& job) {
+  if (job.inputs.empty()) return sim::bad_input("no measurements to fit to");
+  const std::string& profile = job.inputs.front().scenario.profile;
+  for (const FitInput& input : job.inputs)
+    if (input.scenario.profile != profile)
+      return sim::bad_input(fmt::format("'{}' is measured on another platform (profile {}) than "
+                                        "'{}' ({}): one profile serves one platform",
+                                        input.name, input.scenario.profile,
+                                        job.inputs.front().name, profile));
+  return {};
+}
+
+// The chosen values in place, each with where it comes from.
+Result<void> adopt(const FitRuns& job, FittedProfile& out) {
+  std::vector<std::string> names;
+  for (const FitInput& input : job.inputs) names.push_back(input.name);
+  const std::size_t rows = out.fit.predicted.size();
+  for (const calibrate::FittedParameter& fitted : out.fit.parameters) {
+    if (!fitted.determined) continue;
+    RAILYARD_TRY(sim::set_parameter(out.parameters, fitted.name, fitted.value));
+    const double percent = (fitted.high / fitted.value - 1) * 100;
+    for (sim::Provenance& entry : out.parameters.provenance)
+      if (entry.parameter == fitted.name)
+        entry = {fitted.name, sim::Origin::profile,
+                 fmt::format("fitted through the simulator to {} times of {}; 95 % confidence "
+                             "{:.0f} %, prior {:.4g}",
+                             rows, fmt::join(names, ", "), percent, fitted.prior)};
+  }
+  out.parameters.fitted_runs = names;
+  return {};
+}
+
+}  // namespace
+
+Result<FitInput> fit_input(const calibrate::MeasuredRun& run,
+                           const std::vector<std::string>& sets) {
+  calibrate::MeasuredRun clean = run;
+  const bool in_place = run.rows.empty();
+  const auto spikes = in_place ? calibrate::spikes(run.rows_in_place, run.rows)
+                               : calibrate::spikes(run.rows, run.rows_in_place);
+  std::vector<calibrate::MeasuredRow>& rows = in_place ? clean.rows_in_place : clean.rows;
+  for (auto spike = spikes.rbegin(); spike != spikes.rend(); ++spike)
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(*spike));
+  RAILYARD_ASSIGN(scenarios::Scenario scenario, scenario_of(clean, sets));
+  return FitInput{run.id, std::move(scenario), rows};
+}
+
+std::vector<std::string> usual_parameters(const std::vector<FitInput>& inputs) {
+  std::vector<std::string> names{"host.collective_start", "protocols.LL.hop_latency",
+                                 "protocols.Simple.op_overhead"};
+  bool network = false;
+  for (const FitInput& input : inputs) network = network || input.scenario.cluster.nodes > 1;
+  if (network) {
+    for (const char* name :
+         {"protocols.LL.net_hop_latency", "protocols.Simple.net_hop_latency", "network.proxy_send",
+          "links.nic.efficiency", "network.ll_check_rate"})
+      names.emplace_back(name);
+  } else {
+    for (const char* name : {"host.collective_launch", "links.nvlink.efficiency",
+                             "protocols.LL128.hop_latency", "protocols.Simple.channel_rate"})
+      names.emplace_back(name);
+  }
+  return names;
+}
+
+Result<FittedProfile> fit_runs(const FitRuns& given) {
+  RAILYARD_TRY(check_inputs(given));
+  FitRuns job = given;
+  if (job.parameters.empty()) job.parameters = usual_parameters(job.inputs);
+  if (job.parameters.size() > job.most_parameters)
+    return sim::bad_input(fmt::format("{} parameters are more than the {} that one platform may fit",
+                                      job.parameters.size(), job.most_parameters));
+  FittedProfile out;
+  out.parameters = job.inputs.front().scenario.parameters;
+  FitProblem problem;
+  for (const std::string& path : job.parameters) {
+    RAILYARD_ASSIGN(const double prior, sim::parameter_value(out.parameters, path));
+    problem.parameters.push_back({path, prior, prior_width(path)});
+  }
+  for (const FitInput& input : job.inputs)
+    for (const calibrate::MeasuredRow& row : input.rows) {
+      problem.measured.push_back(row.time_us);
+      out.row_names.push_back(fmt::format("{} {}", input.name, sim::to_text(row.size)));
+    }
+  problem.model = Model(job);
+  problem.progress = job.progress;
+  RAILYARD_ASSIGN(out.fit, calibrate::fit_parameters(problem));
+  RAILYARD_TRY(adopt(job, out));
+  return out;
+}
+
+std::string fit_text(const FittedProfile& fitted) {
+  Table table({{"parameter", Align::left}, {"prior"}, {"value"}, {"95 % from"}, {"to"},
+               {"", Align::left}});
+  for (const calibrate::FittedParameter& p : fitted.fit.parameters)
+    table.add({p.name, fmt::format("{:.4g}", p.prior), fmt::format("{:.4g}", p.value),
+               fmt::format("{:.4g}", p.low), fmt::format("{:.4g}", p.high),
+               p.determined ? "" : "not determined by these data: kept at its prior"});
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < fitted.fit.predicted.size(); ++i) errors.push_back(0);
+  std::string text = "Fitted parameters (SI units: seconds, bytes per second, shares)\n" + table.text();
+  text += fmt::format("{} times, {} iterations{}; cost {:.1f} -> {:.1f}\n", errors.size(),
+                      fitted.fit.iterations, fitted.fit.converged ? "" : " (not converged)",
+                      fitted.fit.cost_before, fitted.fit.cost);
+  for (const calibrate::Outlier& outlier : fitted.fit.outliers)
+    text += fmt::format("outlier: {}: predicted {:+.0f} %\n", fitted.row_names[outlier.index],
+                        (std::exp(outlier.residual) - 1) * 100);
+  return text;
+}
+
+}  // namespace railyard::cli
