@@ -23,10 +23,12 @@ NicTable::NicTable(const sim::Channel& channel) : edges_(channel.net_edges) {
 }
 
 NicPair NicTable::find(std::uint32_t from, std::uint32_t to) const {
-  const sim::NetEdge wanted{.from = from, .to = to, .nic_out = {}, .nic_in = {}, .relay = {}};
+  sim::NetEdge wanted;
+  wanted.from = from;
+  wanted.to = to;
   const auto found = std::lower_bound(edges_.begin(), edges_.end(), wanted, before);
   if (found == edges_.end() || before(wanted, *found)) return {};
-  return {found->nic_out, found->nic_in, found->relay};
+  return {found->nic_out, found->nic_in, found->relay, found->host};
 }
 
 ScheduleBuilder::ScheduleBuilder(const sim::CollectiveCall& call, std::uint32_t ranks) {
@@ -64,6 +66,7 @@ void ScheduleBuilder::connect(LaneId from, LaneId to, const NicPair& nics) {
   connection.nic_out = nics.out;
   connection.nic_in = nics.in;
   connection.relay = nics.relay;
+  connection.host = nics.host;
   schedule_.connections.push_back(connection);
   ++schedule_.lanes[from.index()].send_count;
   ++schedule_.lanes[to.index()].recv_count;

@@ -22,13 +22,15 @@ struct BuildInput {
   std::vector<Part> parts;
 };
 
+// What a connection passes on its way from GPU to GPU; see sim::NetEdge.
 struct NicPair {
   sim::DeviceId out;
   sim::DeviceId in;
   sim::DeviceId relay{};  // PXN: the sender's GPU next to `out`
+  sim::HostStops host{};
 };
 
-// The NICs of a channel's edges, by (from, to); invalid ids for edges that stay inside a node.
+// The NICs of a channel's edges, by (from, to); invalid ids for edges straight from GPU to GPU.
 class NicTable {
  public:
   explicit NicTable(const sim::Channel& channel);

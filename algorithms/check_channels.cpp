@@ -66,9 +66,20 @@ Result<void> check_tree(std::size_t ranks, const Channel& channel) {
   return {};
 }
 
+bool is_kind(const Topology& topology, DeviceId id, sim::DeviceKind kind) {
+  return id.index() < topology.devices.size() && topology.devices[id.index()].kind == kind;
+}
+
 bool is_nic(const Topology& topology, DeviceId id) {
-  return id.valid() && id.index() < topology.devices.size() &&
-         topology.devices[id.index()].kind == sim::DeviceKind::nic;
+  return id.valid() && is_kind(topology, id, sim::DeviceKind::nic);
+}
+
+Result<void> check_host_stops(const Topology& topology, const sim::NetEdge& edge,
+                              const std::string& where) {
+  for (const DeviceId stop : {edge.host.out, edge.host.out_ll, edge.host.in})
+    if (stop.valid() && !is_kind(topology, stop, sim::DeviceKind::cpu))
+      return bad_input(where + " stops in the memory of what is no CPU");
+  return {};
 }
 
 Result<void> check_net_edges(const Topology& topology, std::size_t ranks, const Channel& channel) {
@@ -76,14 +87,12 @@ Result<void> check_net_edges(const Topology& topology, std::size_t ranks, const 
     const std::string where = "the edge from " + rank_name(edge.from) + " to " + rank_name(edge.to);
     if (edge.from >= ranks || edge.to >= ranks)
       return bad_input(where + " leaves the group of " + std::to_string(ranks) + " ranks");
-    if (!is_nic(topology, edge.nic_out) || !is_nic(topology, edge.nic_in))
+    RAILYARD_TRY(check_host_stops(topology, edge, where));
+    const bool in_node = !edge.nic_out.valid() && !edge.nic_in.valid() && edge.host.in.valid();
+    if (!in_node && (!is_nic(topology, edge.nic_out) || !is_nic(topology, edge.nic_in)))
       return bad_input(where + " has an end that is no NIC");
   }
   return {};
-}
-
-bool is_kind(const Topology& topology, DeviceId id, sim::DeviceKind kind) {
-  return id.index() < topology.devices.size() && topology.devices[id.index()].kind == kind;
 }
 
 Result<void> check_head_node(const Topology& topology, std::size_t ranks, const sim::HeadNode& node,

@@ -93,6 +93,7 @@ P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t colle
   layout.rounds = make_rounds(layout.shape, layout.group_size);
   for (const sim::Member& member : group) layout.gpu.push_back(member.gpu);
   layout.places = std::move(places);
+  layout.host_stops = options.host_stops;
   return layout;
 }
 
@@ -137,8 +138,11 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
   return parts;
 }
 
-NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
-                std::uint32_t number) {
+namespace {
+
+// The NICs and the relay, by the rule.
+NicPair nics_of_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
+                    std::uint32_t number) {
   const Places& all = layout.places;
   const auto& in_rails = all.nearest_rails[to];
   const auto& out_rails = all.nearest_rails[from];
@@ -156,6 +160,15 @@ NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
     hop.out = sender.nics[in_rail];
     break;
   }
+  return hop;
+}
+
+}  // namespace
+
+NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
+                std::uint32_t number) {
+  NicPair hop = nics_of_hop(layout, from, to, number);
+  if (layout.host_stops) hop.host = layout.host_stops->stops(from, to, hop);
   return hop;
 }
 

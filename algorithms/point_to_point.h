@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "algorithms/builder.h"
@@ -36,10 +37,20 @@
 
 namespace railyard::algorithms {
 
+// Says where connections stop in the memory of hosts; where there is none, they do not.
+class HostStopPlan {
+ public:
+  virtual ~HostStopPlan() = default;
+  // `nics` is what the connection passes otherwise; none: it stays inside a place.
+  [[nodiscard]] virtual sim::HostStops stops(std::uint32_t from, std::uint32_t to,
+                                             const NicPair& nics) const = 0;
+};
+
 struct P2pOptions {
   std::uint32_t channels = 0;           // 0 = collective channels, up to a power of two
   std::uint32_t channels_per_peer = 0;  // 0: one node, NVLink 32, PCIe 2; more nodes 4
   bool pxn = true;  // across nodes, leave by the NIC of the receiver's rail through its nearest GPU
+  std::shared_ptr<const HostStopPlan> host_stops{};
 };
 
 // Who exchanges with whom in which round, on which channels; a communicator has one.
@@ -60,6 +71,7 @@ struct P2pLayout {
   std::vector<P2pRound> rounds;
   std::vector<sim::DeviceId> gpu;  // by rank, for PXN relays
   Places places;
+  std::shared_ptr<const HostStopPlan> host_stops;  // null: none
 };
 
 P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t collective_channels,
@@ -86,7 +98,7 @@ P2pParts p2p_parts(const P2pLayout& layout, sim::Protocol protocol, sim::Bytes s
 
 // The NICs of an edge between places, none inside one: into the receiver's nearest (the `number`-th
 // of several), out of the sender's nearest, or with PXN out of the NIC of the receiver's rail,
-// through the GPU that is nearest to it.
+// through the GPU that is nearest to it. Stops in host memory are the plan's.
 NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
                 std::uint32_t number);
 

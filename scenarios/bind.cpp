@@ -46,9 +46,9 @@ Result<Communication> communicate_as_nccl(const Scenario& scenario, Bound& bound
   auto plan = plan_group(scenario, bound.topology, group);
   if (!plan.ok()) return at_path(scenario, "nccl", plan.error());
   out.plan = std::move(plan).value();
+  PlannedCommunicator planned = planned_communicator(out.plan, bound.topology, group);
   auto communicator = algorithms::Communicator::create(
-      bound.topology, group, channels_of(*out.plan, bound.topology, group),
-      communicator_options(*out.plan));
+      bound.topology, group, std::move(planned.channels), planned.options);
   if (!communicator.ok()) return at_path(scenario, "nccl", communicator.error());
   out.communicator = std::move(communicator).value();
   return out;

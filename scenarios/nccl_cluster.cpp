@@ -12,6 +12,7 @@
 #include "algorithms/nccl/transport.h"
 #include "algorithms/nccl/tuner_file.h"
 #include "algorithms/places.h"
+#include "scenarios/host_paths.h"
 #include "topologies/cluster.h"
 #include "topologies/import/graph_xml.h"
 #include "topologies/import/nccl_xml.h"
@@ -121,8 +122,13 @@ bool shares_nvlink(const sim::Topology& topology) {
 
 class ChannelBuilder {
  public:
-  ChannelBuilder(const GroupPlan& plan, const sim::Topology& topology, const sim::Group& group)
-      : cluster_(plan.cluster), topology_(topology), group_(group), net_numbers_(plan.net_numbers) {
+  ChannelBuilder(const GroupPlan& plan, const HostPaths& paths, const sim::Topology& topology,
+                 const sim::Group& group)
+      : cluster_(plan.cluster),
+        paths_(paths),
+        topology_(topology),
+        group_(group),
+        net_numbers_(plan.net_numbers) {
     for (const sim::Member& member : group)
       if (std::ranges::find(nodes_, member.node) == nodes_.end()) nodes_.push_back(member.node);
     nvswitches_.resize(topology.devices.size());
@@ -142,6 +148,8 @@ class ChannelBuilder {
       for (const nccl::Algorithm algorithm :
            {nccl::Algorithm::ring, nccl::Algorithm::tree, nccl::Algorithm::nvls_tree})
         add_hops(algorithm, static_cast<std::int32_t>(c), channels[c]);
+    if (paths_.any_shared())
+      for (sim::Channel& channel : channels) add_shared(channel);
     add_heads(channels);
     return channels;
   }
@@ -230,10 +238,34 @@ class ChannelBuilder {
       edge.nic_out = nic(hop.from, hop.net_out);
       edge.nic_in = nic(hop.to, hop.net_in);
       edge.relay = relay(hop.from, hop.net_out);
-      const bool known = std::ranges::any_of(channel.net_edges, [&](const sim::NetEdge& other) {
-        return other.from == edge.from && other.to == edge.to;
-      });
-      if (!known) channel.net_edges.push_back(edge);
+      edge.host = paths_.stops(edge.from, edge.to, {edge.nic_out, edge.nic_in, edge.relay});
+      add_edge(edge, channel);
+    }
+  }
+
+  static void add_edge(const sim::NetEdge& edge, sim::Channel& channel) {
+    const bool known = std::ranges::any_of(channel.net_edges, [&](const sim::NetEdge& other) {
+      return other.from == edge.from && other.to == edge.to;
+    });
+    if (!known) channel.net_edges.push_back(edge);
+  }
+
+  // Edges inside nodes that go through shared memory.
+  void add_shared(sim::Channel& channel) const {
+    const auto add = [&](std::uint32_t from, std::uint32_t to) {
+      sim::NetEdge edge;
+      edge.from = from;
+      edge.to = to;
+      edge.host = paths_.stops(from, to, {});
+      if (edge.host.in.valid()) add_edge(edge, channel);
+    };
+    for (std::size_t i = 0; i < channel.ring.size(); ++i)
+      add(channel.ring[i], channel.ring[(i + 1) % channel.ring.size()]);
+    for (std::uint32_t rank = 0; rank < channel.tree.size(); ++rank) {
+      if (channel.tree[rank].up < 0) continue;
+      const auto up = static_cast<std::uint32_t>(channel.tree[rank].up);
+      add(rank, up);
+      add(up, rank);
     }
   }
 
@@ -265,6 +297,7 @@ class ChannelBuilder {
   }
 
   const Cluster& cluster_;
+  const HostPaths& paths_;
   const sim::Topology& topology_;
   const sim::Group& group_;
   const std::vector<std::int32_t>& net_numbers_;
@@ -330,19 +363,20 @@ Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topol
   return std::move(parts.front());
 }
 
-algorithms::CommunicatorOptions communicator_options(const GroupPlan& plan) {
-  const nccl::CommInfo& info = plan.cluster.comm.info;
-  algorithms::CommunicatorOptions options;
+PlannedCommunicator planned_communicator(const std::shared_ptr<const GroupPlan>& plan,
+                                         const sim::Topology& topology, const sim::Group& group) {
+  auto paths = std::make_shared<const HostPaths>(plan, topology, group);
+  PlannedCommunicator made;
+  made.channels = ChannelBuilder(*plan, *paths, topology, group).build();
+  const nccl::CommInfo& info = plan->cluster.comm.info;
+  algorithms::CommunicatorOptions& options = made.options;
   options.limits.chosen = true;
   options.limits.nvls_channels = static_cast<std::uint32_t>(info.nvls_channels);
   options.p2p.channels = static_cast<std::uint32_t>(info.p2p_channels);
   options.p2p.channels_per_peer = static_cast<std::uint32_t>(info.p2p_channels_per_peer);
-  return options;
-}
-
-sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
-                          const sim::Group& group) {
-  return ChannelBuilder(plan, topology, group).build();
+  options.p2p.pxn = paths->relays();
+  options.p2p.host_stops = std::move(paths);
+  return made;
 }
 
 Result<sim::CollectiveCall> choose_call(const GroupPlan& plan, sim::CollectiveCall call) {

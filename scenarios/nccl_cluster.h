@@ -2,7 +2,7 @@
 // to algorithms/nccl's plan, and from the plan to channels whose NICs are devices of the topology.
 //
 //   RAILYARD_ASSIGN(auto cluster, plan_group(scenario, topology, group));
-//   RAILYARD_ASSIGN(sim::Channels channels, channels_of(*cluster, topology, group));
+//   PlannedCommunicator made = planned_communicator(cluster, topology, group);
 //   choose(cluster->comm, nccl_call);
 #pragma once
 
@@ -37,12 +37,15 @@ Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
 Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topology,
                             const std::string& name);
 
-// Rings, trees and heads of every channel, with the NICs of each edge between nodes.
-sim::Channels channels_of(const GroupPlan& plan, const sim::Topology& topology,
-                          const sim::Group& group);
-
-// Launch limits and channels of sends and receives as the plan has them.
-algorithms::CommunicatorOptions communicator_options(const GroupPlan& plan);
+// What a communicator on the plan is made of: rings, trees and heads of every channel, with the NICs
+// and the stops in host memory of each edge that is not straight from GPU to GPU; launch limits,
+// channels and stops of sends and receives.
+struct PlannedCommunicator {
+  sim::Channels channels;
+  algorithms::CommunicatorOptions options;
+};
+PlannedCommunicator planned_communicator(const std::shared_ptr<const GroupPlan>& plan,
+                                         const sim::Topology& topology, const sim::Group& group);
 
 // The call with NCCL's choice of algorithm, protocol and channels. AllToAll and the other groups of
 // sends and receives are not chosen: their protocol follows from the size per peer.

@@ -91,13 +91,25 @@ struct TreeEdges {
   std::array<std::int32_t, 3> down{-1, -1, -1};
 };
 
-// An edge that leaves the node, and the NICs it uses on both sides.
+// Where an edge's data lies in the memory of hosts on its way; each a CPU, invalid = nowhere.
+struct HostStops {
+  DeviceId out{};             // what the sender writes: buffers that its NIC reads, or the FIFO of
+                              // the shared-memory transport
+  DeviceId out_ll{};          // the same for LL, whose network buffers always lie there
+  DeviceId in{};              // what the receiver reads; on its own side
+  bool sockets = false;       // TCP instead of verbs
+  std::uint16_t streams = 0;  // TCP streams that helper threads serve; 0 = the proxies' own one
+};
+
+// An edge that is not straight from GPU to GPU: across nodes, with the NICs it uses on both sides,
+// or through the host's memory (no NICs).
 struct NetEdge {
   std::uint32_t from = 0;  // group ranks
   std::uint32_t to = 0;
   DeviceId nic_out{};
   DeviceId nic_in{};
   DeviceId relay{};  // GPU by which `from` reaches nic_out over NVLink (PXN); invalid = directly
+  HostStops host{};
 };
 
 // One node's part in what switches do for a channel.

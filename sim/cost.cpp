@@ -33,6 +33,11 @@ Duration send_service_time(const ConnectionCost& cost, Bytes wire) {
   return time;
 }
 
+Result<std::optional<SwitchFlow>> CostModel::fetch_flow(const Schedule&, const Group&,
+                                                        LaneId) const {
+  return std::optional<SwitchFlow>();
+}
+
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload) {
   return scaled(payload, cost.wire_numerator, cost.wire_denominator);
 }

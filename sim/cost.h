@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/collective.h"
@@ -24,6 +25,8 @@ namespace railyard::sim {
 // the slice. A staged connection has a FIFO on each side, as NCCL's network transport has: the
 // sender's slot is free `completion` after its flow ended, and a flow starts only when the receiver
 // has room (clear to send): `credit_latency` after the slice FIFO-depth earlier was consumed.
+// Fetched: the slice then lies in the host's memory, and the operation that receives it loads it
+// from there before it does anything else: see LaneCost::fetch.
 struct ConnectionCost {
   Route route{};
   Bandwidth cap{};                  // wire rate that the sending lane can feed; 0 = no limit
@@ -32,6 +35,8 @@ struct ConnectionCost {
   Duration latency{};
   Duration credit_latency{};
   bool staged = false;
+  Bandwidth wire_cap{};  // staged: rate of its flow (TCP streams); 0 = no limit
+  bool fetched = false;
   Duration send_service{};     // per message; send_service_time() has all of it
   Bandwidth send_byte_rate{};  // wire bytes that the proxy itself looks at; 0 = none
   Bytes rendezvous_from{};     // messages of so many wire bytes ...
@@ -64,6 +69,10 @@ struct LaneCost {
   Duration op_overhead{};  // per slice
   Bandwidth local_rate{};  // of operations without a send; 0 = no limit
   std::shared_ptr<const SwitchFlow> in_switch{};
+  // What an operation loads from the host's memory before it moves anything on: its bytes times the
+  // `fetched` connections that it receives on, in one flow. One that sends nothing is done then, and
+  // has no local_rate of its own. A lane has this or in_switch.
+  std::shared_ptr<const SwitchFlow> fetch{};
 };
 
 // How much longer compute kernels of a GPU take while a collective runs on it (1 = not at all):
@@ -88,6 +97,10 @@ class CostModel {
   // From the first operation that a rank could start to the one that it does: what a collective's
   // kernel needs beyond the time that all kernels need.
   [[nodiscard]] virtual Duration start(const Schedule& schedule) const;
+  // LaneCost::fetch of a lane that has fetched connections; none by default.
+  [[nodiscard]] virtual Result<std::optional<SwitchFlow>> fetch_flow(const Schedule& schedule,
+                                                                     const Group& group,
+                                                                     LaneId lane) const;
   [[nodiscard]] virtual Slowdown slowdown(const Schedule& schedule, const Group& group) const = 0;
 };
 

@@ -10,7 +10,7 @@ namespace railyard::sim {
 void Executor::on_event(std::uint32_t code, std::uint32_t argument) {
   switch (code) {
     case try_lane_code: return try_lane(argument);
-    case begin_code: return begin_in_switch(argument);
+    case begin_code: return begin_first_flow(argument);
     case local_leg_code: return leg_done(argument);
     case settle_tails_code: return settle_tails(argument);
     case finish_slice_code: return finish_slice(argument);
@@ -210,7 +210,7 @@ void Executor::begin(std::uint32_t lane) {
   open_slices(lane);
   const Duration overhead = costs_->lanes[lane].op_overhead;
   if (overhead.count() > 0) return at(now() + overhead.count(), begin_code, lane);
-  begin_in_switch(lane);
+  begin_first_flow(lane);
 }
 
 // A slice is as long as its last part reaches, and is issued unless it stays open.
@@ -231,10 +231,22 @@ void Executor::open_slices(std::uint32_t lane) {
   });
 }
 
-void Executor::begin_in_switch(std::uint32_t lane) {
-  const SwitchFlow* flow = costs_->lanes[lane].in_switch.get();
-  if (flow == nullptr) return begin_legs(lane);
-  network_->start(switch_flows_[lane], wire_bytes(*flow, bytes(lanes_[lane].slice_bytes)));
+void Executor::begin_first_flow(std::uint32_t lane) {
+  const LaneCost& cost = costs_->lanes[lane];
+  if (cost.in_switch)
+    return network_->start(lane_flows_[lane],
+                           wire_bytes(*cost.in_switch, bytes(lanes_[lane].slice_bytes)));
+  const std::int64_t fetched = fetched_bytes(lane);
+  if (fetched == 0) return begin_legs(lane);
+  network_->start(lane_flows_[lane], wire_bytes(*cost.fetch, bytes(fetched)));
+}
+
+// What the slice under way loads from the host's memory.
+std::int64_t Executor::fetched_bytes(std::uint32_t lane) const {
+  if (!costs_->lanes[lane].fetch) return 0;
+  std::int64_t inputs = 0;
+  for_recv(lane, [&](std::uint32_t c) { inputs += costs_->connections[c].fetched ? 1 : 0; });
+  return inputs * lanes_[lane].slice_bytes;
 }
 
 std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
@@ -254,7 +266,8 @@ void Executor::begin_legs(std::uint32_t lane) {
     network_->start(connections_[c].flow, bytes(wire(c, connections_[c].growth)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
-    const std::int64_t size = state.op->primitive == Primitive::nop ? 0 : state.slice_bytes;
+    const bool copies = state.op->primitive != Primitive::nop && fetched_bytes(lane) == 0;
+    const std::int64_t size = copies ? state.slice_bytes : 0;
     const std::int64_t time = copy_time(size, costs_->lanes[lane].local_rate);
     if (time > 0) return after(time, local_leg_code, lane);
   }

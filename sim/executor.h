@@ -95,7 +95,7 @@ class Executor final : public EventHandler, public FlowListener {
   };
   // executor_build.cpp: state laid out once
   void group_lanes();
-  void add_switch_flows();
+  void add_lane_flows();
 
   // executor.cpp: lanes
   void start_group(std::uint32_t group);
@@ -109,7 +109,8 @@ class Executor final : public EventHandler, public FlowListener {
   bool slots_ready(std::uint32_t lane, std::int64_t& at);
   void begin(std::uint32_t lane);
   void open_slices(std::uint32_t lane);
-  void begin_in_switch(std::uint32_t lane);
+  void begin_first_flow(std::uint32_t lane);
+  [[nodiscard]] std::int64_t fetched_bytes(std::uint32_t lane) const;
   void begin_legs(std::uint32_t lane);
   void leg_done(std::uint32_t lane);
   bool tails_known(std::uint32_t lane);
@@ -200,7 +201,7 @@ class Executor final : public EventHandler, public FlowListener {
   std::vector<std::int64_t> issue_;      // start of the sender's operation
   std::vector<std::int64_t> size_;       // payload
   std::vector<Bandwidth> solo_;          // by connection: solo_rate()
-  std::vector<FlowId> switch_flows_;     // by lane; none if no lane is in a switch
+  std::vector<FlowId> lane_flows_;       // by lane, of LaneCost; none if no lane has one
   std::vector<std::uint32_t> grouped_lanes_;
   std::vector<LaneGroup> groups_;              // sorted by (rank, channel, batch)
   std::vector<std::uint32_t> group_of_;        // by lane

@@ -43,7 +43,8 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
   for (std::size_t c = 0; c < count; ++c) {
     const ConnectionCost& cost = costs_->connections[c];
     uses.clear();
-    Bandwidth solo = cost.staged ? Bandwidth{} : cost.cap;
+    const Bandwidth cap = cost.staged ? cost.wire_cap : cost.cap;
+    Bandwidth solo = cap;
     for (const LinkId link : cost.route) {
       uses.push_back({ResourceId(link.value()), 1});
       const Bandwidth capacity = network.capacity(uses.back().resource);
@@ -51,11 +52,11 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
     }
     solo_[c] = solo;
     connections_[c].flow = network.add_flow({.uses = uses,
-                                             .cap = cost.staged ? Bandwidth{} : cost.cap,
+                                             .cap = cap,
                                              .listener = this,
                                              .tag = static_cast<std::uint32_t>(c)});
   }
-  add_switch_flows();
+  add_lane_flows();
   if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));
   ring_ = 2 * fifo_;
   for (std::vector<std::int64_t>* each :
@@ -69,18 +70,19 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
   reset();
 }
 
-// One flow of every lane in a switch.
-void Executor::add_switch_flows() {
+// The first flow of every lane that has one.
+void Executor::add_lane_flows() {
   const std::size_t lanes = schedule_->lanes.size();
   std::vector<ResourceUse> uses;
   for (std::size_t l = 0; l < lanes; ++l) {
-    const SwitchFlow* flow = costs_->lanes[l].in_switch.get();
+    const LaneCost& cost = costs_->lanes[l];
+    const SwitchFlow* flow = cost.in_switch ? cost.in_switch.get() : cost.fetch.get();
     if (flow == nullptr) continue;
-    switch_flows_.resize(lanes);
+    lane_flows_.resize(lanes);
     uses.clear();
     for (const LinkUse& use : flow->uses)
       uses.push_back({ResourceId(use.link.value()), use.weight});
-    switch_flows_[l] =
+    lane_flows_[l] =
         network_->add_flow({.uses = uses,
                             .cap = flow->cap,
                             .listener = this,

@@ -111,22 +111,33 @@ class PathBuilder {
   }
 
   [[nodiscard]] Bandwidth route_rate(const ConnectionCost& cost) const {
-    Bandwidth rate = cost.staged ? Bandwidth{} : cost.cap;
+    Bandwidth rate = cost.staged ? cost.wire_cap : cost.cap;
     for (const LinkId link : cost.route)
       rate = rate.raw() == 0 ? capacity_[link.index()] : std::min(rate, capacity_[link.index()]);
     return rate;
   }
 
-  // The flow of a lane in a switch, before all else that the operation does.
-  NodeId pass_switch(NodeId begin, LaneId lane, const SliceOp& op) {
-    const SwitchFlow* flow = lane_costs_[lane.index()].in_switch.get();
+  // The flow of a lane in a switch or out of the host's memory, before all else that the operation
+  // does.
+  NodeId pass_first_flow(NodeId begin, LaneId lane, const SliceOp& op) {
+    const LaneCost& cost = lane_costs_[lane.index()];
+    const Bytes size = cost.in_switch ? op.size : op.size * fetches(lane, op);
+    const SwitchFlow* flow = cost.in_switch ? cost.in_switch.get() : cost.fetch.get();
     if (flow == nullptr) return begin;
     for (const LinkUse& use : flow->uses)
-      result_.link_payload[use.link.index()] += op.size * std::int64_t{use.weight};
+      result_.link_payload[use.link.index()] += size * std::int64_t{use.weight};
     const Bandwidth rate = solo_rate(*flow, capacity_);
     const Duration time =
-        rate.raw() == 0 ? Duration{} : transfer_time(wire_bytes(*flow, op.size), rate);
+        rate.raw() == 0 ? Duration{} : transfer_time(wire_bytes(*flow, size), rate);
     return after({begin, time, PathPart::wire});
+  }
+
+  // Inputs that the operation loads from the host's memory.
+  [[nodiscard]] std::int64_t fetches(LaneId lane, const SliceOp& op) const {
+    if (!lane_costs_[lane.index()].fetch) return 0;
+    return std::ranges::count_if(op.recv, [&](const MessageRef& ref) {
+      return costs_[ref.connection.index()].fetched;
+    });
   }
 
   void execute(LaneId lane, std::uint32_t index) {
@@ -134,11 +145,12 @@ class PathBuilder {
     const LaneCost& lane_cost = lane_costs_[lane.index()];
     const NodeId start = add_start(lane, index, op);
     const NodeId begin =
-        pass_switch(after({start, lane_cost.op_overhead, PathPart::op_overhead}), lane, op);
+        pass_first_flow(after({start, lane_cost.op_overhead, PathPart::op_overhead}), lane, op);
     const NodeId end = add({});
     if (op.send.empty()) {
       const Leg local{nullptr, lane_cost.local_rate, PathPart::copy};
-      const Bytes size = op.primitive == Primitive::nop ? Bytes{} : op.size;
+      const bool copies = op.primitive != Primitive::nop && fetches(lane, op) == 0;
+      const Bytes size = copies ? op.size : Bytes{};
       relax(end, {add_leg(begin, local, {lane, index, size}), {}, PathPart::copy});
     }
     for (const MessageRef& ref : op.send) {

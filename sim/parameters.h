@@ -43,6 +43,7 @@ struct ProtocolParameters {
   double wire_efficiency =
       1;  // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
   Bytes forward_grain{};  // in a node a slice is passed on when so much of it is there; 0 = all
+  Bandwidth host_rate{};  // payload one channel loads from host memory; 0 = channel_rate
 };
 template <>
 struct FieldTable<ProtocolParameters> {
@@ -58,7 +59,9 @@ struct FieldTable<ProtocolParameters> {
       Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
             "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"},
       Field{"forward_grain", &ProtocolParameters::forward_grain,
-            "part of a slice that must be there to be passed on in a node, 0 for all of it"}};
+            "part of a slice that must be there to be passed on in a node, 0 for all of it"},
+      Field{"host_rate", &ProtocolParameters::host_rate,
+            "payload rate of one channel out of host memory, 0 as channel_rate"}};
 };
 
 // Send/receive kernels with Simple (SendRecv, AllToAll, Gather, Scatter): plain copies, unlike the
@@ -116,6 +119,10 @@ struct NetworkParameters {
   Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
   Bytes rendezvous_to{};       // longest one; 0 = none does
   Duration rendezvous_cost{};  // proxy's time on top
+  // Sockets (TCP) instead of InfiniBand verbs.
+  Bandwidth socket_rate{};    // of one stream; 0 = no limit
+  Duration socket_latency{};  // of the two TCP stacks, on top of the links
+  Duration socket_message{};  // either proxy's time per message, on top of proxy_send, proxy_recv
 };
 template <>
 struct FieldTable<NetworkParameters> {
@@ -129,7 +136,12 @@ struct FieldTable<NetworkParameters> {
       Field{"rendezvous_from", &NetworkParameters::rendezvous_from,
             "shortest message with a handshake that costs the proxy time"},
       Field{"rendezvous_to", &NetworkParameters::rendezvous_to, "longest such message, 0 for none"},
-      Field{"rendezvous_cost", &NetworkParameters::rendezvous_cost, "what the handshake costs"}};
+      Field{"rendezvous_cost", &NetworkParameters::rendezvous_cost, "what the handshake costs"},
+      Field{"socket_rate", &NetworkParameters::socket_rate, "rate of one TCP stream, 0 unlimited"},
+      Field{"socket_latency", &NetworkParameters::socket_latency,
+            "of the TCP stacks on both sides, on top of the links"},
+      Field{"socket_message", &NetworkParameters::socket_message,
+            "proxy thread's further time per message over TCP"}};
 };
 
 // Peak rates are dense, as in the datasheet; efficiencies are what kernels reach of them.

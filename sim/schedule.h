@@ -186,10 +186,11 @@ struct Lane {
 struct Connection {
   LaneId from{};
   LaneId to{};
-  DeviceId nic_out{};  // invalid when the edge stays in the NVLink domain or host
+  DeviceId nic_out{};  // both invalid when the edge stays in the NVLink domain or host
   DeviceId nic_in{};
   // PXN: the GPU of the sender's node that data passes on its way to nic_out; invalid = none.
   DeviceId relay{};
+  HostStops host{};
   bool signal = false;  // carries nothing, takes no time and is never full: see Op::wait_slots
 };
 

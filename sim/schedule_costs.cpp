@@ -21,6 +21,9 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
   costs.lanes.reserve(schedule.lanes.size());
   for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
     costs.lanes.push_back(model.lane(schedule, schedule.lanes[l]));
+    RAILYARD_ASSIGN(std::optional<SwitchFlow> fetch,
+                    model.fetch_flow(schedule, group, LaneId(l)));
+    if (fetch) costs.lanes.back().fetch = std::make_shared<const SwitchFlow>(*std::move(fetch));
     if (!schedule.lanes[l].in_switch.valid()) continue;
     RAILYARD_ASSIGN(SwitchFlow flow, model.switch_flow(schedule, group, LaneId(l)));
     costs.lanes.back().in_switch = std::make_shared<const SwitchFlow>(std::move(flow));
@@ -29,7 +32,7 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
 }
 
 Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& link_capacity) {
-  Bandwidth rate = cost.staged ? Bandwidth{} : cost.cap;
+  Bandwidth rate = cost.staged ? cost.wire_cap : cost.cap;
   for (const LinkId link : cost.route) {
     const Bandwidth capacity = link_capacity[link.index()];
     rate = rate.raw() == 0 ? capacity : std::min(rate, capacity);

@@ -18,8 +18,8 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
                                  const CostModel& model);
 
 // The rate of a connection's flow when nothing else uses its links: min(cap, links); zero when
-// neither bounds it. `link_capacity` is indexed by LinkId. A staged connection's cap is that of the
-// copy into the FIFO and does not bound its flow.
+// neither bounds it. `link_capacity` is indexed by LinkId. A staged connection's flow has wire_cap:
+// its cap is that of the copy into the FIFO.
 Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& link_capacity);
 
 // Likewise of a flow in a switch: the least of its cap and capacity / weight of its links.

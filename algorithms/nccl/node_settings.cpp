@@ -49,6 +49,8 @@ NodeSettings node_settings(const Environment& env) {
   settings.force_flush = env.integer("NCCL_NET_FORCE_FLUSH", 0) != 0;
   settings.sockets = env.integer("NCCL_IB_DISABLE", 0) != 0 ||
                      sim::equal_ignoring_case(env.text("NCCL_NET").value_or(""), "Socket");
+  settings.socket_threads = std::max<std::int64_t>(0, env.integer("NCCL_SOCKET_NTHREADS", 0));
+  settings.sockets_per_thread = std::max<std::int64_t>(0, env.integer("NCCL_NSOCKS_PERTHREAD", 1));
   settings.pxn = env.integer("NCCL_PXN_DISABLE", 0) != 1;
   settings.pxn_over_c2c = env.integer("NCCL_PXN_C2C", 1) != 0;
   settings.p2p_pxn_level = env.integer("NCCL_P2P_PXN_LEVEL", 2);
@@ -61,6 +63,14 @@ NodeSettings node_settings(const Environment& env) {
   settings.p2p_channel_net_bandwidth =
       std::max<std::int64_t>(1, env.integer("NCCL_P2P_PER_CHANNEL_NET_BW", 14));
   return settings;
+}
+
+std::int64_t socket_streams(const NodeSettings& settings) {
+  constexpr std::int64_t kMaxThreads = 16;
+  constexpr std::int64_t kMaxStreams = 64;
+  const std::int64_t threads = std::min(settings.socket_threads, kMaxThreads);
+  if (threads == 0) return 0;
+  return threads * std::min(settings.sockets_per_thread, kMaxStreams / threads);
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -49,10 +49,17 @@ struct NodeSettings {
   bool rail_per_host = false;                               // NCCL_MNNVL_RAIL_PER_HOST
   NetDevicePolicy net_policy = NetDevicePolicy::automatic;  // NCCL_NETDEVS_POLICY
   std::int32_t net_policy_max = 0;
+  std::int64_t socket_threads = 0;                    // NCCL_SOCKET_NTHREADS
+  std::int64_t sockets_per_thread = 1;                // NCCL_NSOCKS_PERTHREAD
   std::optional<std::int64_t> channels_per_net_peer;  // NCCL_NCHANNELS_PER_NET_PEER
   std::int64_t p2p_channel_net_bandwidth = 14;        // NCCL_P2P_PER_CHANNEL_NET_BW, GB/s
 };
 
 NodeSettings node_settings(const Environment& environment);
+
+// TCP streams that helper threads serve for a connection: threads x sockets, at most 16 threads and
+// 64 streams; 0 without threads, where the proxies move the data themselves. On AWS and Google's
+// clouds NCCL's own defaults are 2 x 8 and 4 x 1: name them there.
+std::int64_t socket_streams(const NodeSettings& settings);
 
 }  // namespace railyard::algorithms::nccl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/comm/host_stops.h"
 #include "models/comm/lane_rate.h"
 
 namespace railyard::models {
@@ -47,10 +48,15 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
   const sim::Lane& from = schedule.lanes[connection.from.index()];
   const sim::Lane& to = schedule.lanes[connection.to.index()];
   std::vector<sim::DeviceId> way_points{group[from.rank].gpu};
-  if (connection.relay.valid()) way_points.push_back(connection.relay);
-  if (connection.nic_out.valid()) way_points.push_back(connection.nic_out);
-  if (connection.nic_in.valid()) way_points.push_back(connection.nic_in);
-  way_points.push_back(group[to.rank].gpu);
+  const auto pass = [&](sim::DeviceId stop) {
+    if (stop.valid() && stop != way_points.back()) way_points.push_back(stop);
+  };
+  if (passes_relay(schedule.call.protocol, connection)) pass(connection.relay);
+  pass(written_at(schedule.call.protocol, connection));
+  pass(connection.nic_out);
+  pass(connection.nic_in);
+  pass(connection.host.in);
+  if (!is_fetched(schedule.call.protocol, connection)) pass(group[to.rank].gpu);
   // One flow per connection, as a queue pair is one flow to the fabric's hash.
   const std::uint64_t flow = std::uint64_t{group[from.rank].rank.value()} << 40 ^
                              std::uint64_t{group[to.rank].rank.value()} << 16 ^ from.channel;
@@ -111,15 +117,17 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
     cost.latency += costs.hop_latency;
     cost.credit_latency += costs.hop_latency;
     cost.grain = costs.forward_grain;
+    RAILYARD_TRY(add_host_costs(schedule, group, connection, cost));
     return cost;
   }
   cost.completion = cost.latency;  // the acknowledgement comes back on the wire
   cost.latency += costs.net_hop_latency;
   set_send_service(parameters_->network, protocol, cost);
   if (protocol == Protocol::simple) {
-    cost.latency += parameters_->network.flush;
+    if (!connection.host.in.valid()) cost.latency += parameters_->network.flush;
     cost.recv_service = parameters_->network.proxy_recv;
   }
+  RAILYARD_TRY(add_host_costs(schedule, group, connection, cost));
   return cost;
 }
 

@@ -14,6 +14,7 @@
 //                Simple only: LL and LL128 flags land in GPU memory and need no proxy to be seen
 //                every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
+//   host memory  see host_stops.h: shared-memory transport, network without GPUDirect, sockets, PXN
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
 //                -> its own GPU, then its own GPU -> NVSwitch and NVSwitch -> GPU of all that it
 //                stores to, payload / nvls.efficiency, capped at nvls.reduce_rate x share; what goes
@@ -31,9 +32,7 @@
 //                can send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
 //
 // Sources: NCCL src/device/prims_*.h, transport/net.cc, proxy.cc for the structure; the numbers are
-// the profile's. Not modelled: host-staged (no GPUDirect) paths, shared-memory transport, several
-// queue pairs; a relay (PXN) is a way point of the route, its copy is not; a route over PCIe or the
-// CPUs is treated as peer-to-peer.
+// the profile's. Not modelled: several queue pairs; what SHARP's leaves do without GPUDirect.
 #pragma once
 
 #include <map>
@@ -62,6 +61,8 @@ class CommCosts final : public sim::CostModel {
                                                          const sim::Group& group,
                                                          sim::LaneId lane) const override;
   [[nodiscard]] sim::Duration start(const sim::Schedule& schedule) const override;
+  [[nodiscard]] sim::Result<std::optional<sim::SwitchFlow>> fetch_flow(
+      const sim::Schedule& schedule, const sim::Group& group, sim::LaneId lane) const override;
   [[nodiscard]] sim::Slowdown slowdown(const sim::Schedule& schedule,
                                        const sim::Group& group) const override;
 
@@ -71,6 +72,13 @@ class CommCosts final : public sim::CostModel {
                                               const sim::Connection& connection) const;
   [[nodiscard]] sim::ProtocolParameters costs_of(const sim::Schedule& schedule) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
+  // host_costs.cpp: what passes the memory of hosts, sockets and relays
+  [[nodiscard]] sim::Result<void> add_host_costs(const sim::Schedule& schedule,
+                                                 const sim::Group& group,
+                                                 const sim::Connection& connection,
+                                                 sim::ConnectionCost& cost) const;
+  void add_socket_costs(std::int64_t message, std::uint32_t streams,
+                        sim::ConnectionCost& cost) const;
   // switch_costs.cpp: connections of lanes in switches
   [[nodiscard]] sim::Result<sim::ConnectionCost> beside_nvswitch(
       const sim::Schedule& schedule, const sim::Group& group,

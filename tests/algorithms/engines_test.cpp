@@ -61,8 +61,9 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-// A lane in a switch gets one flow, over two links of its own or all the shared ones.
-void draw_switch_flow(bool shared, Draw& draw, std::vector<Bandwidth>& links, LaneCost& cost) {
+// The first flow of a lane, over two links of its own or all the shared ones.
+std::shared_ptr<const SwitchFlow> draw_lane_flow(bool shared, Draw& draw,
+                                                 std::vector<Bandwidth>& links) {
   SwitchFlow flow;
   if (shared) {
     for (std::size_t i = 0; i < 3; ++i) flow.uses.push_back({LinkId(i), i == 1 ? 2U : 1U});
@@ -73,7 +74,7 @@ void draw_switch_flow(bool shared, Draw& draw, std::vector<Bandwidth>& links, La
     }
   }
   if (draw.one_in(3)) flow.cap = Bandwidth::from_raw(draw.between(1'000'000'000'000, 1LL << 50));
-  cost.in_switch = std::make_shared<const SwitchFlow>(flow);
+  return std::make_shared<const SwitchFlow>(flow);
 }
 
 // Costs drawn at random. `shared`: all connections on a few links; else a link for each.
@@ -84,6 +85,7 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
   for (int i = 0; shared && i < 3; ++i)
     links.push_back(gigabytes_per_second(static_cast<double>(draw.between(1, 20))));
   const bool cut_through = draw.one_in(2);
+  const bool fetches = draw.one_in(3);
   for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
     ConnectionCost cost;
     if (schedule.connections[c].signal) {
@@ -103,6 +105,9 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
     if (draw.one_in(3)) cost.wire_numerator = 2;
     cost.staged = draw.one_in(4);
     if (cost.staged) cost.completion = picoseconds(draw.between(0, 2'000'000));
+    if (cost.staged && draw.one_in(3))
+      cost.wire_cap = Bandwidth::from_raw(draw.between(1'000'000'000'000, 1'000'000'000'000'000));
+    cost.fetched = fetches && draw.one_in(2);
     if (cut_through && schedule.call.algorithm != Algorithm::pat)
       cost.grain = bytes(draw.between(1, 4000));
     costs.connections.push_back(cost);
@@ -113,7 +118,10 @@ ScheduleCosts draw_costs(const Schedule& schedule, bool shared, Draw& draw,
                                           : Bandwidth::from_raw(draw.between(
                                                 1'000'000'000'000, 1'000'000'000'000'000))});
   for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
-    if (schedule.lanes[l].in_switch.valid()) draw_switch_flow(shared, draw, links, costs.lanes[l]);
+    if (schedule.lanes[l].in_switch.valid())
+      costs.lanes[l].in_switch = draw_lane_flow(shared, draw, links);
+    else if (fetches)
+      costs.lanes[l].fetch = draw_lane_flow(shared, draw, links);
   return costs;
 }
 

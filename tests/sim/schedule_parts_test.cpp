@@ -298,5 +298,78 @@ TEST_CASE("switch: one flow with weights, before the operation's messages") {
   CHECK(run_both(schedule, costs).end == 430_ns);
 }
 
+Schedule chain_of_three() {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 100), 3);
+  hand.work(tests::linear_work(100, 100));
+  const LaneId a = hand.lane(0, {op(P::send)}, LaneRole::ring);
+  const LaneId b = hand.lane(1, {op(P::recv_copy_send)}, LaneRole::ring);
+  const LaneId c = hand.lane(2, {op(P::recv)}, LaneRole::ring);
+  hand.connect(a, b);
+  hand.connect(b, c);
+  return hand.done();
+}
+
+std::shared_ptr<const SwitchFlow> load_over(std::size_t link, std::uint32_t weight = 1) {
+  SwitchFlow flow;
+  flow.uses = {{LinkId(link), weight}};
+  return std::make_shared<const SwitchFlow>(flow);
+}
+
+TEST_CASE("fetch: the receiving operation loads its slice, then moves it on") {
+  const Schedule schedule = chain_of_three();
+  Costs costs = simple_costs(schedule);
+  costs.links.push_back(2_GBps);  // link 2, out of the host's memory
+  for (std::size_t l = 1; l < 3; ++l) costs.lanes[l].fetch = load_over(2);
+  // Nothing is fetched yet: 10 + 100, 100; 10 + 100, 100; 10.
+  CHECK(run_both(schedule, costs).end == 330_ns);
+  for (ConnectionCost& cost : costs.connections) cost.fetched = true;
+  // Each of the two receivers loads 100 B at 2 GB/s after its overhead.
+  const Fluid fluid = run_both(schedule, costs);
+  CHECK(fluid.end == 430_ns);
+  CHECK(fluid.carried == std::vector<Bytes>{bytes(100), bytes(100), bytes(200)});
+  // The load of what stays is its copy, so the local rate does not count a second time; it does
+  // where nothing is loaded.
+  costs.lanes[2].local_rate = 1_GBps;
+  CHECK(run_both(schedule, costs).end == 430_ns);
+  costs.connections[1].fetched = false;
+  CHECK(run_both(schedule, costs).end == 430_ns - 50_ns + 100_ns);
+}
+
+TEST_CASE("fetch: several inputs are one flow of all their bytes, capped as a whole") {
+  HandSchedule hand(tests::call_of(Collective::reduce, 100), 3);
+  hand.work(tests::linear_work(100, 100));
+  const LaneId a = hand.lane(0, {op(P::send)}, LaneRole::ring);
+  const LaneId b = hand.lane(1, {op(P::send)}, LaneRole::ring);
+  const LaneId c = hand.lane(2, {op(P::recv_reduce_copy)}, LaneRole::ring);
+  hand.connect(a, c);
+  hand.connect(b, c);
+  const Schedule schedule = hand.done();
+  Costs costs = simple_costs(schedule);
+  costs.links.push_back(2_GBps);
+  costs.lanes[2].fetch = load_over(2);
+  costs.connections[0].fetched = true;
+  CHECK(run_both(schedule, costs).end == 270_ns);  // 10 + 100 + 100, 10 + 100 B
+  costs.connections[1].fetched = true;
+  CHECK(run_both(schedule, costs).end == 320_ns);  // 200 B
+  SwitchFlow slow = *load_over(2);
+  slow.cap = 1_GBps;
+  costs.lanes[2].fetch = std::make_shared<const SwitchFlow>(slow);
+  CHECK(run_both(schedule, costs).end == 420_ns);
+}
+
+TEST_CASE("staged: the flow has a rate of its own, the copy before it another") {
+  const Schedule schedule = chain_of_three();
+  Costs costs = simple_costs(schedule);
+  costs.links.assign(2, 4_GBps);
+  for (ConnectionCost& cost : costs.connections) {
+    cost.staged = true;
+    cost.cap = 2_GBps;
+  }
+  // 10 + 50 copy, 25 wire, 100; the same; 10.
+  CHECK(run_both(schedule, costs).end == 380_ns);
+  for (ConnectionCost& cost : costs.connections) cost.wire_cap = 1_GBps;
+  CHECK(run_both(schedule, costs).end == 530_ns);
+}
+
 }  // namespace
 }  // namespace railyard::sim

@@ -1,0 +1,134 @@
+// Costs of stops in the memory of hosts; see host_stops.h.
+#include <algorithm>
+#include <limits>
+
+#include "models/comm/comm_costs.h"
+#include "models/comm/host_stops.h"
+#include "models/comm/lane_rate.h"
+
+namespace railyard::models {
+
+using sim::Bandwidth;
+using sim::Connection;
+using sim::ConnectionCost;
+using sim::Lane;
+using sim::Protocol;
+using sim::Result;
+using sim::SwitchFlow;
+
+namespace {
+
+constexpr std::int64_t kSocketTask = 64 * 1024;  // a message uses one stream for each so many bytes
+
+// What one channel loads from host memory.
+Bandwidth host_rate(const sim::ProtocolParameters& costs) {
+  return costs.host_rate.raw() > 0 ? costs.host_rate : costs.channel_rate;
+}
+
+// The lower of two rates of which 0 is no limit.
+Bandwidth lower(Bandwidth a, Bandwidth b) {
+  if (a.raw() == 0 || b.raw() == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+// The rate of what is done to the same bytes one after the other; 0 takes no time.
+Bandwidth both(Bandwidth a, Bandwidth b) {
+  if (a.raw() == 0 || b.raw() == 0) return std::max(a, b);
+  const double ga = sim::to_gigabytes_per_second(a);
+  const double gb = sim::to_gigabytes_per_second(b);
+  return sim::gigabytes_per_second(ga * gb / (ga + gb));
+}
+
+Bandwidth times(Bandwidth rate, std::int64_t count) {
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / count;
+  return rate.raw() > most ? Bandwidth{} : rate * count;
+}
+
+// The largest message of a lane, as it is on the wire.
+std::int64_t largest_message(const sim::Schedule& schedule, const Lane& lane,
+                             const ConnectionCost& cost) {
+  if (lane.work >= schedule.works.size()) return kSocketTask;
+  const sim::Work& work = schedule.works[lane.work];
+  const sim::Region chunk{sim::Bytes{}, std::min(work.chunk, work.size)};
+  return sim::wire_bytes(cost, sim::slice_region(work, chunk, 0).size).raw();
+}
+
+}  // namespace
+
+sim::DeviceId written_at(Protocol protocol, const Connection& connection) {
+  return protocol == Protocol::ll ? connection.host.out_ll : connection.host.out;
+}
+
+bool is_fetched(Protocol protocol, const Connection& connection) {
+  return protocol == Protocol::simple && connection.host.in.valid();
+}
+
+bool passes_relay(Protocol protocol, const Connection& connection) {
+  const bool around = protocol == Protocol::ll && connection.host.out_ll.valid();
+  return connection.relay.valid() && !around;
+}
+
+Result<void> CommCosts::add_host_costs(const sim::Schedule& schedule, const sim::Group& group,
+                                       const Connection& connection, ConnectionCost& cost) const {
+  const Protocol protocol = schedule.call.protocol;
+  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+  const Lane& sender = schedule.lanes[connection.from.index()];
+  const Lane& receiver = schedule.lanes[connection.to.index()];
+  if (passes_relay(protocol, connection)) cost.latency += costs.hop_latency;
+  if (connection.host.in.valid()) {
+    RAILYARD_ASSIGN(const sim::Route load,
+                    topology_->route({connection.host.in, group[receiver.rank].gpu}, 0));
+    const sim::Duration way = latency(load);
+    cost.fetched = is_fetched(protocol, connection);
+    if (cost.fetched) {
+      cost.latency += way * (cost.staged ? 2 : 4);
+      cost.grain = {};
+    } else {
+      cost.latency += way;
+      if (!cost.staged) cost.cap = lower(cost.cap, lane_rate(host_rate(costs), sender, cost));
+    }
+  }
+  if (connection.host.sockets)
+    add_socket_costs(largest_message(schedule, sender, cost), connection.host.streams, cost);
+  return {};
+}
+
+void CommCosts::add_socket_costs(std::int64_t message, std::uint32_t streams,
+                                 ConnectionCost& cost) const {
+  const sim::NetworkParameters& network = parameters_->network;
+  const std::int64_t tasks = (message + kSocketTask - 1) / kSocketTask;
+  if (streams == 0)
+    cost.send_byte_rate = both(cost.send_byte_rate, network.socket_rate);
+  else
+    cost.wire_cap =
+        times(network.socket_rate, std::clamp<std::int64_t>(tasks, 1, std::int64_t{streams}));
+  cost.latency += network.socket_latency;
+  cost.send_service += network.socket_message;
+  cost.recv_service = network.proxy_recv + network.socket_message;
+}
+
+Result<std::optional<SwitchFlow>> CommCosts::fetch_flow(const sim::Schedule& schedule,
+                                                        const sim::Group& group,
+                                                        sim::LaneId id) const {
+  const Lane& lane = schedule.lanes[id.index()];
+  const Protocol protocol = schedule.call.protocol;
+  for (std::uint32_t k = 0; k < lane.recv_count; ++k) {
+    const Connection& connection =
+        schedule.connections[schedule.slots[lane.first_recv + k].index()];
+    if (!is_fetched(protocol, connection)) continue;
+    RAILYARD_ASSIGN(const sim::Route route,
+                    topology_->route({connection.host.in, group[lane.rank].gpu}, 0));
+    SwitchFlow flow;
+    for (const sim::LinkId link : route) flow.uses.push_back({link, 1});
+    const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
+    ConnectionCost ratio;
+    set_wire_ratio(protocol, costs.wire_efficiency, ratio);
+    flow.wire_numerator = ratio.wire_numerator;
+    flow.wire_denominator = ratio.wire_denominator;
+    flow.cap = lane_rate(host_rate(costs), lane, ratio);
+    return std::optional<SwitchFlow>(std::move(flow));
+  }
+  return std::optional<SwitchFlow>();
+}
+
+}  // namespace railyard::models

@@ -1,0 +1,125 @@
+#include "scenarios/host_paths.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "algorithms/nccl/transport.h"
+
+namespace railyard::scenarios {
+namespace {
+
+namespace nccl = algorithms::nccl;
+using sim::DeviceId;
+
+// Breadth first from all CPUs at once.
+std::vector<DeviceId> nearest_cpus(const sim::Topology& topology) {
+  std::vector<std::vector<DeviceId>> neighbours(topology.devices.size());
+  for (const sim::Link& link : topology.links)
+    if (link.link_class == sim::LinkClass::pcie || link.link_class == sim::LinkClass::c2c)
+      neighbours[link.to.index()].push_back(link.from);
+  std::vector<DeviceId> cpu(topology.devices.size());
+  std::deque<DeviceId> open;
+  for (std::size_t d = 0; d < topology.devices.size(); ++d) {
+    if (topology.devices[d].kind != sim::DeviceKind::cpu) continue;
+    cpu[d] = DeviceId(d);
+    open.push_back(cpu[d]);
+  }
+  for (; !open.empty(); open.pop_front())
+    for (const DeviceId next : neighbours[open.front().index()]) {
+      if (cpu[next.index()].valid()) continue;
+      cpu[next.index()] = cpu[open.front().index()];
+      open.push_back(next);
+    }
+  return cpu;
+}
+
+bool shares_memory(const nccl::NodeTopology& node) {
+  for (std::int32_t a = 0; a < node.gpus(); ++a)
+    for (std::int32_t b = 0; b < node.gpus(); ++b)
+      if (a != b && nccl::connection(node, a, b).transport == nccl::TransportKind::shm) return true;
+  return false;
+}
+
+std::int32_t signed_rank(std::uint32_t rank) { return static_cast<std::int32_t>(rank); }
+
+}  // namespace
+
+HostPaths::HostPaths(std::shared_ptr<const GroupPlan> plan, const sim::Topology& topology,
+                     const sim::Group& group)
+    : plan_(std::move(plan)), cpu_(nearest_cpus(topology)) {
+  for (const sim::Device& device : topology.devices) {
+    node_of_.push_back(device.node);
+    local_.push_back(device.local_index);
+  }
+  for (const sim::Member& member : group) {
+    gpu_.push_back(member.gpu);
+    const bool same = !host_node_.empty() && host_node_.back() == member.node;
+    if (!same && std::ranges::find(host_node_, member.node) == host_node_.end())
+      host_node_.push_back(member.node);
+  }
+  any_shared_ = std::ranges::any_of(plan_->cluster.topologies, shares_memory);
+}
+
+sim::HostStops HostPaths::in_node(std::uint32_t from, std::uint32_t to) const {
+  const nccl::Cluster& cluster = plan_->cluster;
+  const std::int32_t a = signed_rank(from);
+  const std::int32_t b = signed_rank(to);
+  if (!any_shared_ || cluster.place(a).node != cluster.place(b).node) return {};
+  const nccl::Connection made =
+      nccl::connection(cluster.topology_of(a), cluster.gpu_of(a), cluster.gpu_of(b));
+  if (made.transport != nccl::TransportKind::shm) return {};
+  const DeviceId memory = cpu_[gpu_[to].index()];
+  return {.out = memory, .out_ll = memory, .in = memory};
+}
+
+std::int32_t HostPaths::net_of(std::uint32_t rank, DeviceId nic) const {
+  const nccl::Cluster& cluster = plan_->cluster;
+  const nccl::NodeTopology& node = cluster.topology_of(signed_rank(rank));
+  const auto& hosts =
+      cluster.hosts[static_cast<std::size_t>(cluster.place(signed_rank(rank)).node)];
+  if (local_[nic.index()] >= plan_->net_numbers.size()) return -1;
+  const std::int32_t dev = plan_->net_numbers[local_[nic.index()]];
+  for (std::int32_t n = 0; n < node.nets(); ++n) {
+    const std::int32_t host = hosts[static_cast<std::size_t>(node.net(n).host)];
+    if (node.net(n).dev == dev &&
+        host_node_[static_cast<std::size_t>(host)] == node_of_[nic.index()])
+      return n;
+  }
+  return -1;
+}
+
+sim::HostStops HostPaths::stops(std::uint32_t from, std::uint32_t to,
+                                const algorithms::NicPair& nics) const {
+  if (!nics.out.valid() || !nics.in.valid()) return in_node(from, to);
+  const nccl::Cluster& cluster = plan_->cluster;
+  const nccl::NodeTopology& sender = cluster.topology_of(signed_rank(from));
+  const nccl::NodeTopology& receiver = cluster.topology_of(signed_rank(to));
+  const std::int32_t net_out = net_of(from, nics.out);
+  const std::int32_t net_in = net_of(to, nics.in);
+  if (net_out < 0 || net_in < 0) return {};
+  sim::HostStops stops;
+  const DeviceId proxy = nics.relay.valid() ? nics.relay : gpu_[from];
+  stops.out_ll = cpu_[proxy.index()];
+  if (sender.check_gdr(cluster.gpu_of(signed_rank(from)), net_out, true) == nccl::GdrMode::off)
+    stops.out = stops.out_ll;
+  if (receiver.check_gdr(cluster.gpu_of(signed_rank(to)), net_in, false) == nccl::GdrMode::off)
+    stops.in = cpu_[gpu_[to].index()];
+  stops.sockets = sender.sockets();
+  if (stops.sockets)
+    stops.streams = static_cast<std::uint16_t>(nccl::socket_streams(sender.settings()));
+  return stops;
+}
+
+bool HostPaths::relays() const {
+  return std::ranges::any_of(plan_->cluster.topologies, [](const nccl::NodeTopology& node) {
+    const nccl::NodeSettings& settings = node.settings();
+    if (!settings.pxn || settings.p2p_pxn_level == 0 || node.nets() == 0) return false;
+    for (std::int32_t g = 0; g < node.gpus(); ++g)
+      for (std::int32_t n = 0; n < node.nets(); ++n)
+        if (node.check_gdr(g, n, false) != nccl::GdrMode::off) return true;
+    return false;
+  });
+}
+
+}  // namespace railyard::scenarios
