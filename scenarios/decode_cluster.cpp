@@ -176,16 +176,18 @@ void read_machine(MapReader& reader, bool read_files, ClusterInput& out) {
 Result<void> decode_cluster(const Place& place, bool read_files, ClusterInput& input) {
   topologies::ClusterSpec& out = input.spec;
   MapReader reader(place);
-  const auto count = [&](std::string_view key, std::optional<std::uint32_t>& target) {
+  const auto count = [&](std::string_view key, std::optional<std::uint32_t>& target,
+                         std::uint32_t least = 1) {
     std::uint32_t value = 0;
-    if (reader.optional(key, value, 1, kMaxCount)) target = value;
+    if (reader.optional(key, value, least, kMaxCount)) target = value;
   };
   read_machine(reader, read_files, input);
   reader.required("nodes", out.nodes, 1, kMaxCount);
   count("gpus_per_node", out.overrides.gpus_per_node);
-  count("nics_per_node", out.overrides.nics_per_node);
+  count("nics_per_node", out.overrides.nics_per_node, 0);
   count("nodes_per_nvlink_domain", out.overrides.nodes_per_nvlink_domain);
   reader.optional("nic_rate", out.overrides.nic_rate);
+  reader.optional("nvlink", out.overrides.nvlink);
   reader.optional("fabric", out.fabric);
   read_changes(reader, out.changes);
   RAILYARD_TRY(reader.finish());
@@ -201,6 +203,8 @@ Result<void> decode_ranks(const Place& place, topologies::PlacementSpec& out,
   reader.optional("gpus_per_node", out.gpus_per_node, 1, kMaxCount);
   reader.optional("gpus", out.gpus);
   reader.optional("nodes", out.nodes);
+  reader.optional("gpus_per_process", out.gpus_per_process, 1, kMaxCount);
+  reader.optional("thread_per_gpu", out.thread_per_gpu);
   if (const auto named = reader.find("groups")) reader.take(decode_groups(*named, groups));
   RAILYARD_TRY(reader.finish());
   if (reader.has("gpus") && reader.has("gpus_per_node"))

@@ -173,8 +173,9 @@ Result<void> start_like(const Place& place, MachineSpec& out) {
   out.nvswitch = false;
   out.nvlinks_per_gpu = 0;
   out.nodes_per_nvlink_domain = 1;
+  if (!out.c2c) return {};  // where NVML does not tell of C2C, `c2c` is no key that brings it back
   out.c2c.reset();
-  if (out.gpu_host_class == sim::LinkClass::c2c) out.gpu_host = out.pcie;
+  out.gpu_host = out.pcie;
   out.gpu_host_class = sim::LinkClass::pcie;
   return {};
 }
@@ -229,6 +230,8 @@ Result<void> decode(const Place& place, MachineSpec& out) {
   read_rates(reader, out);
   if (const auto c2c = reader.find("c2c")) reader.take(decode_c2c(*c2c, out));
   reader.optional("host_bridge_per_cpu", out.one_host_bridge_per_cpu);
+  reader.optional("pcie_p2p", out.pcie_p2p);
+  reader.optional("gpudirect", out.gpudirect);
   RAILYARD_TRY(reader.finish());
   settle_nvlinks(nvlinks, out);
   settle_nics(std::move(rates), out);

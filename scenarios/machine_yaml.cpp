@@ -118,6 +118,8 @@ class Writer {
       line("c2c: {{link_mbps: {}, links: {}}}", machine_.c2c->megabytes_per_second,
            machine_.c2c->count);
     line("host_bridge_per_cpu: {}", machine_.one_host_bridge_per_cpu);
+    if (!machine_.pcie_p2p) line("pcie_p2p: false");
+    if (!machine_.gpudirect) line("gpudirect: false");
   }
 
   const MachineSpec& machine_;

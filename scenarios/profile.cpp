@@ -67,7 +67,11 @@ Result<void> validate_at(const Place& root, const Parameters& parameters) {
 // Origins by parameter, to be filled from several sources and checked for doubles.
 class Origins {
  public:
-  Origins() : paths_(parameter_paths()), entries_(paths_.size()), given_(paths_.size()) {
+  // `below`: those of the parameters that the file stands over, or none.
+  explicit Origins(std::vector<Provenance> below)
+      : paths_(parameter_paths()), entries_(std::move(below)), given_(paths_.size()) {
+    inherited_ = !entries_.empty();
+    entries_.resize(paths_.size());
     for (std::size_t i = 0; i < paths_.size(); ++i) index_.emplace(paths_[i], i);
   }
 
@@ -82,11 +86,12 @@ class Origins {
     return !named.empty();
   }
 
-  // What nobody gave: `profile` where the file states a value, else `class`.
+  // What nobody gave: `profile` where the file states a value, else what was there, else `class`.
   std::vector<Provenance> complete(const Node& root) && {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       if (given_[i]) continue;
       const bool stated = locate(root, paths_[i]) != nullptr;
+      if (!stated && inherited_) continue;
       entries_[i] = {paths_[i], stated ? Origin::profile : Origin::device_class,
                      std::string(stated ? kNotStated : kDefault)};
     }
@@ -111,6 +116,7 @@ class Origins {
   std::unordered_map<std::string, std::size_t> index_;
   std::vector<Provenance> entries_;
   std::vector<bool> given_;
+  bool inherited_ = false;
 };
 
 Result<void> decode_origins(const Place& place, Origins& origins) {
@@ -136,23 +142,89 @@ Result<void> decode_origins(const Place& place, Origins& origins) {
   return {};
 }
 
-Result<Parameters> decode_profile(const Node& root) {
-  MapReader reader(Place{&root, ""});
-  Parameters out;
-  std::int64_t version = 0;
-  reader.required("railyard_profile", version, kProfileVersion, kProfileVersion);
-  reader.required("name", out.name);
-  read_groups(reader, out);
-  Origins origins;
-  if (const auto list = reader.find("provenance");
-      list && reader.take(expect(*list, Node::Kind::list)))
-    for (std::size_t i = 0; i < list->node->items.size(); ++i)
-      if (!reader.take(decode_origins(list->item(i), origins))) break;
-  RAILYARD_TRY(reader.finish());
-  RAILYARD_TRY(validate_at(reader.place(), out));
-  out.provenance = std::move(origins).complete(root);
-  return out;
+// Reads files over one another, bases first.
+class Stack {
+ public:
+  Stack(Parameters below, bool read_files) : out_(std::move(below)), read_files_(read_files) {}
+
+  Result<void> add_file(const std::string& path) {
+    RAILYARD_ASSIGN(const std::string text, read_text_file(path));
+    files_.push_back({path, fnv1a(text), text.size()});
+    return add_text(text, path);
+  }
+
+  Result<void> add_text(std::string_view text, const std::string& name) {
+    RAILYARD_ASSIGN(const Node root, parse_yaml(text, name));
+    std::error_code failed;
+    open_.push_back(fs::weakly_canonical(name, failed).string());
+    RAILYARD_TRY(add(root));
+    open_.pop_back();
+    return {};
+  }
+
+  [[nodiscard]] const std::vector<SourceFile>& files() const { return files_; }
+  Parameters take() && { return std::move(out_); }
+
+ private:
+  Result<void> add(const Node& root) {
+    MapReader reader(Place{&root, ""});
+    std::int64_t version = 0;
+    bool partial = false;
+    reader.required("railyard_profile", version, kProfileVersion, kProfileVersion);
+    if (const auto base = reader.find("base")) RAILYARD_TRY(add_base(*base));
+    const bool complete = complete_;
+    reader.required("name", out_.name);
+    reader.optional("partial", partial);
+    read_groups(reader, out_);
+    Origins origins(std::move(out_.provenance));
+    if (const auto list = reader.find("provenance");
+        list && reader.take(expect(*list, Node::Kind::list)))
+      for (std::size_t i = 0; i < list->node->items.size(); ++i)
+        if (!reader.take(decode_origins(list->item(i), origins))) break;
+    RAILYARD_TRY(reader.finish());
+    out_.provenance = std::move(origins).complete(root);
+    complete_ = complete || !partial;
+    return check(root);
+  }
+
+  // Parameters that a part does not state may be missing still.
+  Result<void> check(const Node& root) const {
+    const auto valid = sim::validate(out_);
+    const bool missing = !valid.ok() && locate(root, valid.error().where) == nullptr;
+    return missing && !complete_ ? Result<void>() : validate_at(Place{&root, ""}, out_);
+  }
+
+  Result<void> add_base(const Place& place) {
+    if (!read_files_) return place.error("'base' is not allowed where no files may be read");
+    std::string name;
+    RAILYARD_TRY(decode(place, name));
+    RAILYARD_ASSIGN(const std::string path, find_profile(place, name));
+    std::error_code failed;
+    const std::string canonical = fs::weakly_canonical(path, failed).string();
+    if (const auto again = std::find(open_.begin(), open_.end(), canonical); again != open_.end())
+      return place.error(
+          fmt::format("the profile is based on itself: {} -> {}",
+                      fmt::join(std::vector<std::string>(again, open_.end()), " -> "), canonical));
+    const auto added = add_file(path);
+    if (!added.ok() && added.error().code == sim::ErrorCode::io) return at(place, added.error());
+    return added;
+  }
+
+  Parameters out_;
+  bool read_files_;
+  bool complete_ = !out_.provenance.empty();
+  std::vector<SourceFile> files_;
+  std::vector<std::string> open_;  // the files that are being read, outermost first
+};
+
+bool is_partial(const std::string& path) {
+  const auto text = read_text_file(path);
+  const auto root = text.ok() ? parse_yaml(text.value(), path) : Result<Node>(text.error());
+  const Node* partial = root.ok() ? root.value().find("partial") : nullptr;
+  return partial != nullptr && partial->scalar == "true";
 }
+
+fs::path profiles_directory() { return fs::path(data_directory()) / "scenarios" / "profiles"; }
 
 void collect_leaves(const Node& node, const std::string& path, std::vector<std::string>& out) {
   if (node.kind != Node::Kind::map) out.push_back(path);
@@ -216,15 +288,29 @@ std::vector<std::string> parameter_paths() {
   return paths;
 }
 
-Result<Profile> read_profile(const std::string& path) {
-  RAILYARD_ASSIGN(const std::string text, read_text_file(path));
-  RAILYARD_ASSIGN(Parameters parameters, profile_from_text(text, path));
-  return Profile{std::move(parameters), {path, fnv1a(text), text.size()}};
+Result<Profile> read_profile(const std::string& path) { return read_profile_over(path, {}); }
+
+Result<Profile> read_profile_over(const std::string& path, Parameters below) {
+  const bool alone = below.provenance.empty();
+  Stack stack(std::move(below), true);
+  RAILYARD_TRY(stack.add_file(path));
+  Profile out;
+  out.file = stack.files().front();
+  out.bases.assign(stack.files().begin() + 1, stack.files().end());
+  out.parameters = std::move(stack).take();
+  const auto valid = sim::validate(out.parameters);
+  if (alone && !valid.ok())
+    return sim::bad_input(fmt::format(
+        "{}: the profile states only some parameters ({} is missing); name it behind another one",
+        path, valid.error().where));
+  return out;
 }
 
-Result<Parameters> profile_from_text(std::string_view text, const std::string& name) {
-  RAILYARD_ASSIGN(const Node root, parse_yaml(text, name));
-  return decode_profile(root);
+Result<Parameters> profile_from_text(std::string_view text, const std::string& name,
+                                     bool read_files) {
+  Stack stack({}, read_files);
+  RAILYARD_TRY(stack.add_text(text, name));
+  return std::move(stack).take();
 }
 
 std::string write_profile(const Parameters& parameters) {
@@ -250,9 +336,9 @@ std::string write_profile(const Parameters& parameters) {
 std::vector<std::string> shipped_profiles() {
   std::vector<std::string> names;
   std::error_code failed;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(data_directory()) / "scenarios" / "profiles", failed))
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  for (const auto& entry : fs::directory_iterator(profiles_directory(), failed))
+    if (entry.path().extension() == ".yaml" && !is_partial(entry.path().string()))
+      names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -261,14 +347,14 @@ Result<std::string> find_profile(const Place& place, const std::string& name) {
   if (name.find('/') != std::string::npos || name.ends_with(".yaml")) {
     return beside(place, name);
   }
+  const fs::path path = profiles_directory() / (name + ".yaml");
+  std::error_code failed;
+  if (fs::is_regular_file(path, failed)) return path.string();
   const std::vector<std::string> shipped = shipped_profiles();
-  if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) {
-    std::vector<std::string_view> names(shipped.begin(), shipped.end());
-    return place.error(fmt::format("no shipped profile '{}'{} (shipped: {}; a path contains '/')",
-                                   printable(name, 60), sim::did_you_mean(name, names),
-                                   fmt::join(shipped, ", ")));
-  }
-  return (fs::path(data_directory()) / "scenarios" / "profiles" / (name + ".yaml")).string();
+  std::vector<std::string_view> names(shipped.begin(), shipped.end());
+  return place.error(fmt::format("no shipped profile '{}'{} (shipped: {}; a path contains '/')",
+                                 printable(name, 60), sim::did_you_mean(name, names),
+                                 fmt::join(shipped, ", ")));
 }
 
 Result<void> override_parameters(const Place& place, bool complete, Parameters& parameters) {

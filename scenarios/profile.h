@@ -3,6 +3,9 @@
 //
 //   railyard_profile: 1
 //   name: h100-hgx
+//   base: class-hopper     # a shipped profile or a path: its values and origins stand where this
+//                          # file states nothing
+//   partial: true          # states only some parameters: a base of others, or behind others
 //   gpu: {sms: 132, peak_fp16: 989.4TFLOP/s, hbm_bandwidth: 3.35TB/s, ...}
 //   host: {...}            # the names of sim::FieldTable<...>
 //   network: {...}
@@ -10,6 +13,9 @@
 //   protocols: {LL: {...}, LL128: {...}, Simple: {...}, plain: {...}}
 //   provenance:
 //     - {parameters: [gpu], origin: datasheet, source: "..."}      # a group or single parameters
+//
+// A scenario may name a list, `profile: [gh200, net-ib]`: every file states its values over those
+// before it; the first is complete. Files that are based on themselves are an error.
 //
 // After reading, Parameters::provenance has exactly one entry per parameter, in table order: a
 // parameter that the file leaves out keeps its default with origin `class`.
@@ -28,10 +34,15 @@ inline constexpr int kProfileVersion = 1;
 struct Profile {
   sim::Parameters parameters;
   SourceFile file;
+  std::vector<SourceFile> bases;  // that it is based on, the nearest first
 };
 
 Result<Profile> read_profile(const std::string& path);
-Result<sim::Parameters> profile_from_text(std::string_view text, const std::string& name);
+// The file at `path` over what `below` holds.
+Result<Profile> read_profile_over(const std::string& path, sim::Parameters below);
+// With `read_files` false, `base:` is an error.
+Result<sim::Parameters> profile_from_text(std::string_view text, const std::string& name,
+                                          bool read_files = true);
 
 // The text of a profile file; read again, it gives the same parameters and provenance.
 std::string write_profile(const sim::Parameters& parameters);
@@ -39,7 +50,7 @@ std::string write_profile(const sim::Parameters& parameters);
 // The file of a profile: a bare name is a shipped profile, anything with a '/' or ending in .yaml
 // is a path relative to the file in which `place` was written.
 Result<std::string> find_profile(const Place& place, const std::string& name);
-std::vector<std::string> shipped_profiles();
+std::vector<std::string> shipped_profiles();  // the complete ones
 
 // A scenario's `parameters:` block: single values over a profile, recorded with Origin::scenario.
 // The result is validated if `complete`; an error points at the value in the block.

@@ -50,26 +50,56 @@ Result<void> check_groups(const Place& place, const Scenario& scenario) {
   return {};
 }
 
-// The profile's file, then the scenario's own values over it.
+// `profile:` is a name or a list of names.
+std::vector<Place> profile_places(const Place& named) {
+  if (named.node->kind != Node::Kind::list) return {named};
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < named.node->items.size(); ++i) places.push_back(named.item(i));
+  return places;
+}
+
+Result<void> read_profile_at(const Place& place, const std::string& name, Scenario& out) {
+  RAILYARD_ASSIGN(const std::string path, find_profile(place, name));
+  auto profile = read_profile_over(path, std::move(out.parameters));
+  if (!profile.ok()) {
+    const Error& error = profile.error();
+    return error.code == sim::ErrorCode::io || error.where.empty() ? at(place, error) : error;
+  }
+  out.parameters = std::move(profile.value().parameters);
+  out.inputs.push_back(std::move(profile.value().file));
+  for (SourceFile& base : profile.value().bases) out.inputs.push_back(std::move(base));
+  return {};
+}
+
+Result<void> read_profiles(const Place& named, bool read_files, Scenario& out) {
+  const std::vector<Place> places = profile_places(named);
+  if (places.empty()) return named.error("the list is empty");
+  std::string joined;
+  for (const Place& place : places) {
+    std::string name;
+    RAILYARD_TRY(decode(place, name));
+    if (!out.profile.empty()) out.profile += " + ";
+    out.profile += name;
+    if (!read_files) continue;
+    RAILYARD_TRY(read_profile_at(place, name, out));
+    if (!joined.empty()) joined += " + ";
+    joined += out.parameters.name;
+  }
+  out.parameters.name = joined;
+  return {};
+}
+
+// The profile's files, then the scenario's own values over them.
 Result<void> read_parameters(MapReader& reader, bool read_files, Scenario& out) {
   const std::optional<Place> named = reader.find("profile");
   const std::optional<Place> overrides = reader.find("parameters");
   if (named) {
-    RAILYARD_TRY(decode(*named, out.profile));
+    RAILYARD_TRY(read_profiles(*named, read_files, out));
   } else {
     const auto machine = topologies::cluster_machine(out.cluster);
     if (!machine.ok()) return at(reader.place(), machine.error());
     out.profile = machine.value().profile;
-  }
-  if (read_files) {
-    const Place place = named ? *named : reader.place();
-    RAILYARD_ASSIGN(const std::string path, find_profile(place, out.profile));
-    auto profile = read_profile(path);
-    if (!profile.ok() && profile.error().code == sim::ErrorCode::io)
-      return at(place, profile.error());
-    if (!profile.ok()) return profile.error();
-    out.parameters = std::move(profile.value().parameters);
-    out.inputs.push_back(std::move(profile.value().file));
+    if (read_files) RAILYARD_TRY(read_profile_at(reader.place(), out.profile, out));
   }
   return overrides ? override_parameters(*overrides, read_files, out.parameters) : Result<void>();
 }
@@ -149,6 +179,14 @@ Result<Scenario> scenario_from_text(std::string_view text, const std::string& na
 
 namespace {
 
+// A path must still lead there when the text is saved elsewhere.
+void make_profile_absolute(Node& name) {
+  const bool is_path = name.scalar.find('/') != std::string::npos || name.scalar.ends_with(".yaml");
+  const auto path = find_profile({&name, "profile"}, name.scalar);
+  std::error_code failed;
+  if (is_path && path.ok()) name.scalar = fs::absolute(path.value(), failed).string();
+}
+
 // The topology file must still be found when the text is saved elsewhere.
 void make_absolute(Node& root, bool read_files) {
   Node* cluster = root.find("cluster");
@@ -162,21 +200,19 @@ void make_absolute(Node& root, bool read_files) {
 
 std::string resolved_yaml(const Scenario& scenario) {
   Node root = scenario.document->root;
-  Node profile;
-  profile.kind = Node::Kind::scalar;
-  profile.scalar = scenario.profile;
-  // A path must still lead there when the text is saved elsewhere.
-  if (const Node* written = root.find("profile"); written != nullptr && scenario.read_files) {
-    const auto path = find_profile({written, "profile"}, scenario.profile);
-    const bool is_path =
-        scenario.profile.find('/') != std::string::npos || scenario.profile.ends_with(".yaml");
-    std::error_code failed;
-    if (is_path && path.ok()) profile.scalar = fs::absolute(path.value(), failed).string();
+  Node* written = root.find("profile");
+  if (written == nullptr) {
+    Node profile;
+    profile.kind = Node::Kind::scalar;
+    profile.scalar = scenario.profile;
+    const auto set = set_value(root, "profile", std::move(profile), {});
+    RAILYARD_CHECK(set.ok(), "a scenario's root is a map");
+  } else if (scenario.read_files) {
+    make_profile_absolute(*written);
+    for (Node& item : written->items) make_profile_absolute(item);
   }
   make_absolute(root, scenario.read_files);
   if (scenario.read_files) make_fabric_paths_absolute(root);
-  const auto set = set_value(root, "profile", std::move(profile), {});
-  RAILYARD_CHECK(set.ok(), "a scenario's root is a map");
   return to_yaml(root);
 }
 

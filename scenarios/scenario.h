@@ -5,7 +5,8 @@
 //   name, description, seed        seed: of everything that is drawn at random
 //   cluster:                       -> topologies::ClusterSpec (decode_cluster.cpp lists the keys)
 //   ranks:                         -> topologies::PlacementSpec, and named groups
-//   profile: h100-hgx              default: the machine's own; parameters: overrides of its values
+//   profile: h100-hgx              default: the machine's own; a list: later files override;
+//                                  parameters: overrides of its values
 //   nccl: auto                     NCCL decides; {choice: auto, version: ...} -> NcclSetup. Or
 //         {algorithm: Ring, protocol: Simple, channels: 16}      or a list by size (`up_to`)
 //   env: {NCCL_ALGO: Ring}         NCCL's variables, in NCCL's own syntax
@@ -151,7 +152,7 @@ struct Scenario {
   topologies::ClusterSpec cluster;
   topologies::PlacementSpec ranks;
   std::vector<NamedGroup> groups;
-  std::string profile;  // as written, or the machine's own
+  std::string profile;  // as written, or the machine's own; several with " + " between them
   sim::Parameters parameters;
   std::vector<NcclChoice> nccl;  // ascending `up_to`, the last without limit; empty where NCCL
                                  // chooses or only traffic is run

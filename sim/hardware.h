@@ -35,6 +35,7 @@ struct HardwareGpu {
   std::int32_t sm = 0;   // compute capability x 10: 90 = Hopper
   std::optional<std::int32_t> rank;
   bool gdr = false;
+  bool pcie_p2p = true;  // not in the XML, NVML tells: GPUs without NVLink to it reach its memory
   std::vector<HardwareNvlink> nvlinks;
   std::optional<HardwareC2c> c2c;
 };

@@ -244,7 +244,7 @@ Result<MachineSpec> resolve_machine(const ClusterSpec& spec) {
   if (rails > machine.nics.size())
     return bad_input(
         fmt::format("fabric.rails is {}, but the nodes have {} NICs", rails, machine.nics.size()));
-  keep_nics(machine, rails);
+  spread_nics(machine, rails);
   return machine;
 }
 

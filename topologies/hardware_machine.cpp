@@ -38,7 +38,8 @@ class Importer {
     fill_devices();
     RAILYARD_TRY(fill_nvlinks());
     fill_c2c();
-    out_.machine.hardware = found_.complete ? std::make_shared<const Hardware>(host) : nullptr;
+    fill_peers();
+    if (found_.complete) out_.machine.hardware = std::make_shared<const Hardware>(Hardware{host_});
     RAILYARD_TRY(check_machine(out_.machine));
     return std::move(out_);
   }
@@ -298,6 +299,12 @@ class Importer {
   void fill_c2c() {
     MachineSpec& machine = out_.machine;
     machine.gpu_host_class = found_.has_c2c ? sim::LinkClass::c2c : sim::LinkClass::pcie;
+    if (!found_.has_c2c && like_.gpu_host_class == sim::LinkClass::c2c && !like_.c2c) {
+      machine.gpu_host_class = sim::LinkClass::c2c;  // NVML does not tell of this one
+      machine.gpu_host = like_.gpu_host;
+      for (Parent& gpu : machine.gpus) gpu.rate = {};
+      return;
+    }
     if (!found_.has_c2c) {
       // The catalogue machine may have been chosen in spite of its C2C.
       if (like_.gpu_host_class == sim::LinkClass::c2c &&
@@ -310,6 +317,20 @@ class Importer {
     machine.gpu_host = {sim::gigabytes_per_second(c2c.bandwidth * c2c.count / 1000),
                         "the topology file: C2C"};
     for (Parent& gpu : machine.gpus) gpu.rate = {};
+  }
+
+  // NCCL asks the driver whether cards reach one another; the file is silent.
+  void fill_peers() {
+    if (like_.pcie_p2p) return;
+    borrow("P2P over PCIe",
+           fmt::format("no P2P between GPUs without NVLink, as on {}", like_.name));
+    for (HardwareCpu& cpu : host_)
+      for (HardwarePci& pci : cpu.pci) forbid_p2p(pci);
+  }
+
+  static void forbid_p2p(HardwarePci& pci) {
+    if (pci.gpu) pci.gpu->pcie_p2p = false;
+    for (HardwarePci& child : pci.children) forbid_p2p(child);
   }
 
   const Hardware& hardware_;

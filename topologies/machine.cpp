@@ -18,7 +18,8 @@ using sim::Result;
 const std::vector<MachineSpec>& catalogue() {
   static const std::vector<MachineSpec> machines = [] {
     std::vector<MachineSpec> all = sxm_machines();
-    for (auto part : {grace_machines(), plain_machines()})
+    for (auto part :
+         {quad_machines(), grace_machines(), plain_machines(), card_machines(), geforce_machines()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
@@ -121,6 +122,36 @@ Result<void> keep_gpus(MachineSpec& machine, std::uint32_t count) {
   return {};
 }
 
+constexpr std::uint32_t kMostNics = 256;  // of a node
+
+Result<void> set_nics(MachineSpec& machine, std::uint32_t count) {
+  if (count > kMostNics)
+    return bad_input(
+        fmt::format("nics_per_node is {}; at most {} NICs are supported", count, kMostNics));
+  if (machine.nics.empty() && count > 0)
+    return bad_input(fmt::format("nics_per_node is {}, but machine '{}' has no place for NICs",
+                                 count, machine.name));
+  spread_nics(machine, count);
+  return {};
+}
+
+// Pairs of all cards are made before keep_gpus takes some away.
+Result<void> wire_nvlinks(MachineSpec& machine, NvlinkWiring wiring) {
+  if (wiring == NvlinkWiring::as_built) return {};
+  if (wiring == NvlinkWiring::bridges && machine.bridge_links == 0)
+    return bad_input(fmt::format("no NVLink bridge fits the GPUs of machine '{}'", machine.name));
+  machine.nvswitch = false;
+  machine.gpu_nvlinks.clear();
+  machine.pairs.clear();
+  machine.nvlinks_per_gpu = 0;
+  machine.nodes_per_nvlink_domain = 1;
+  if (wiring == NvlinkWiring::none) return {};
+  machine.nvlinks_per_gpu = machine.bridge_links;
+  for (std::uint32_t gpu = 0; gpu + 1 < machine.gpus.size(); gpu += 2)
+    machine.pairs.push_back({gpu, gpu + 1, machine.bridge_links});
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string_view> machine_names() {
@@ -129,9 +160,34 @@ std::vector<std::string_view> machine_names() {
   return names;
 }
 
+const std::vector<MachineAlias>& machine_aliases() {
+  static const std::vector<MachineAlias> aliases{{"hgx-a800", "a800-hgx"},
+                                                 {"gh200-quad", "gh200-4"},
+                                                 {"gh200-single", "gh200"},
+                                                 {"v100-quad", "v100-quad-nvlink"},
+                                                 {"a100-quad", "a100-quad-nvlink"},
+                                                 {"h100-quad", "h100-quad-nvlink"},
+                                                 {"dgx-1", "dgx-1v"},
+                                                 {"dgx-b200", "hgx-b200"},
+                                                 {"dgx-h200", "hgx-h200"},
+                                                 {"dgx-b300", "hgx-b300"},
+                                                 {"a100-pcie", "pcie-8"},
+                                                 {"a100-pcie-nvlink", "pcie-8-nvlink"},
+                                                 {"dgx-spark", "gb10"},
+                                                 {"a10g-pcie", "a10-pcie"},
+                                                 {"rtx6000ada-pcie", "rtx6000-ada-pcie"},
+                                                 {"rtx-6000-ada-pcie", "rtx6000-ada-pcie"},
+                                                 {"rtxpro6000-pcie", "rtx-pro-6000-pcie"},
+                                                 {"rtx6000-pro-pcie", "rtx-pro-6000-pcie"}};
+  return aliases;
+}
+
 Result<MachineSpec> find_machine(std::string_view name) {
+  std::string_view wanted = name;
+  for (const MachineAlias& alias : machine_aliases())
+    if (sim::equal_ignoring_case(alias.name, name)) wanted = alias.machine;
   for (const MachineSpec& machine : catalogue())
-    if (sim::equal_ignoring_case(machine.name, name)) return machine;
+    if (sim::equal_ignoring_case(machine.name, wanted)) return machine;
   const std::vector<std::string_view> names = machine_names();
   return bad_input(fmt::format("unknown machine '{}'{} (one of: {})", name,
                                sim::did_you_mean(name, names), fmt::join(names, ", ")));
@@ -155,33 +211,31 @@ sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes) {
   return {};
 }
 
-void keep_nics(MachineSpec& machine, std::uint32_t count) {
-  RAILYARD_CHECK(count <= machine.nics.size(), "only existing NICs can be kept");
-  std::vector<Parent> kept;
+void spread_nics(MachineSpec& machine, std::uint32_t count) {
+  RAILYARD_CHECK(count == 0 || !machine.nics.empty(), "NICs take the places of others");
+  const bool named = count <= machine.nic_names.size();  // two NICs never share a name
+  std::vector<Parent> nics;
   std::vector<sim::Bandwidth> rates;
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::size_t nic = i * machine.nics.size() / count;
-    kept.push_back(machine.nics[nic]);
-    if (!machine.nic_rates.empty()) rates.push_back(machine.nic_rates[nic]);
-    if (!machine.nic_names.empty()) names.push_back(machine.nic_names[nic]);
+    const std::size_t place = i * machine.nics.size() / count;
+    nics.push_back(machine.nics[place]);
+    if (!machine.nic_rates.empty()) rates.push_back(machine.nic_rates[place]);
+    if (named) names.push_back(machine.nic_names[place]);
   }
-  machine.nics = std::move(kept);
+  machine.nics = std::move(nics);
   machine.nic_rates = std::move(rates);
   machine.nic_names = std::move(names);
 }
 
 Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides& overrides) {
   // What the file said no longer holds once it is overridden.
-  if (overrides.gpus_per_node || overrides.nics_per_node || overrides.nic_rate)
+  const bool rewired = overrides.nvlink != NvlinkWiring::as_built;
+  if (overrides.gpus_per_node || overrides.nics_per_node || overrides.nic_rate || rewired)
     machine.hardware.reset();
+  RAILYARD_TRY(wire_nvlinks(machine, overrides.nvlink));
   if (overrides.gpus_per_node) RAILYARD_TRY(keep_gpus(machine, *overrides.gpus_per_node));
-  if (overrides.nics_per_node) {
-    if (*overrides.nics_per_node > machine.nics.size())
-      return bad_input(fmt::format("nics_per_node is {}, but machine '{}' has {} NICs",
-                                   *overrides.nics_per_node, machine.name, machine.nics.size()));
-    keep_nics(machine, *overrides.nics_per_node);
-  }
+  if (overrides.nics_per_node) RAILYARD_TRY(set_nics(machine, *overrides.nics_per_node));
   if (overrides.nic_rate) {
     if (overrides.nic_rate->raw() <= 0) return bad_input("nic_rate must be positive");
     machine.nic = {*overrides.nic_rate, "the scenario"};

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/enum_table.h"
 #include "sim/result.h"
 #include "sim/topology.h"
 #include "sim/units.h"
@@ -94,6 +95,8 @@ struct MachineSpec {
   std::vector<NvlinkPair> pairs{};  // or GPU to GPU
   // Links to the NVSwitch of each GPU where they are not equal (a failed link); else empty.
   std::vector<std::uint16_t> gpu_nvlinks{};
+  // Links of a bridge between two neighbouring cards, for NvlinkWiring::bridges; 0: none fits.
+  std::uint16_t bridge_links = 0;
   // Nodes that share one NVSwitch plane (the 18 trays of an NVL72 rack).
   std::uint32_t nodes_per_nvlink_domain = 1;
 
@@ -107,6 +110,9 @@ struct MachineSpec {
   std::vector<std::string> nic_names{};  // the host's own, mlx5_0; empty where they are not known
   std::optional<C2cLinks> c2c{};
 
+  bool pcie_p2p = true;   // GPUs without NVLink between them reach each other; GeForce cards do not
+  bool gpudirect = true;  // NICs reach GPU memory (GPUDirect RDMA)
+
   // All root ports of a NUMA node belong to one host bridge: nvidia-smi says PHB, else NODE.
   bool one_host_bridge_per_cpu = false;
   // The topology file that it was read from, whole; null in the catalogue.
@@ -115,18 +121,33 @@ struct MachineSpec {
   bool flat = false;
 };
 
+enum class NvlinkWiring {
+  as_built,  // as the machine's entry says
+  none,      // neither bridges nor an NVSwitch
+  bridges    // a bridge on cards 0 and 1, 2 and 3, ...; only where the card takes one
+};
+
 // Counts and rates that a scenario may set differently from the catalogue.
 struct MachineOverrides {
   std::optional<std::uint32_t> gpus_per_node;  // the first n; a flat machine takes any number
-  std::optional<std::uint32_t> nics_per_node;  // n of the machine's NICs, spread evenly
+  // Spread evenly over the places of the machine's NICs: n of them, or several at a place.
+  std::optional<std::uint32_t> nics_per_node;
   std::optional<sim::Bandwidth> nic_rate;
   std::optional<std::uint32_t> nodes_per_nvlink_domain;  // 1 = no NVLink between nodes
+  NvlinkWiring nvlink = NvlinkWiring::as_built;
 };
 
 // In catalogue order.
 std::vector<std::string_view> machine_names();
 
-// Unknown name: error with the nearest name and the list.
+// Other names of catalogue entries: what a product or a cloud calls the same machine.
+struct MachineAlias {
+  std::string_view name;
+  std::string_view machine;
+};
+const std::vector<MachineAlias>& machine_aliases();
+
+// By name or alias. Unknown: error with the nearest name and the list.
 sim::Result<MachineSpec> find_machine(std::string_view name);
 
 // The machine with the overrides applied, or why they do not fit it.
@@ -136,10 +157,20 @@ sim::Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverr
 // speed that no generation has.
 sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes);
 
-// Keeps `count` of the machine's NICs, spread evenly over them.
-void keep_nics(MachineSpec& machine, std::uint32_t count);
+// `count` NICs, spread evenly over the places of the machine's, which has some unless count is 0.
+void spread_nics(MachineSpec& machine, std::uint32_t count);
 
 // Is the entry self-consistent? For machines that do not come from the catalogue.
 sim::Result<void> check_machine(const MachineSpec& machine);
 
 }  // namespace railyard::topologies
+
+namespace railyard::sim {
+template <>
+struct EnumTable<topologies::NvlinkWiring> {
+  static constexpr std::string_view kind = "NVLink wiring";
+  static constexpr std::array entries{EnumEntry{topologies::NvlinkWiring::as_built, "as-built"},
+                                      EnumEntry{topologies::NvlinkWiring::none, "none"},
+                                      EnumEntry{topologies::NvlinkWiring::bridges, "bridges"}};
+};
+}  // namespace railyard::sim

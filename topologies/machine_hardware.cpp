@@ -144,7 +144,8 @@ class Builder {
     HardwareGpu gpu;
     gpu.dev = static_cast<std::int32_t>(index);
     gpu.sm = machine_.compute_capability;
-    gpu.gdr = true;
+    gpu.gdr = machine_.gpudirect;
+    gpu.pcie_p2p = machine_.pcie_p2p;
     if (machine_.c2c)
       gpu.c2c = sim::HardwareC2c{machine_.c2c->megabytes_per_second, machine_.c2c->count};
     pci.gpu = std::move(gpu);

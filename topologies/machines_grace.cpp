@@ -63,8 +63,41 @@ MachineSpec gh200_4() {
   };
 }
 
+MachineSpec gb300_nvl72() {
+  MachineSpec machine = gb200_nvl72();
+  machine.name = "gb300-nvl72";
+  machine.profile = "gb300-nvl72";
+  machine.title = "GB300 NVL72: trays of 4 GPUs and 2 Grace, 18 trays in one NVLink domain";
+  machine.compute_capability = 103;
+  machine.nvlink.source = "GB300 NVL72 datasheet: 130 TB/s over 72 GPUs, 18 links";
+  machine.pcie = pcie_gen6();
+  machine.nic = {gigabits_per_second(800), "ConnectX-8 datasheet: 800 Gb/s, four per tray"};
+  return machine;
+}
+
+// One superchip as a server of its own.
+MachineSpec gh200() {
+  return {
+      .name = "gh200",
+      .title = "one GH200 superchip, 1 x NDR",
+      .profile = "gh200",
+      .numa = {{.id = 0, .cpus = "0-71"}},
+      .gpus = {at_cpu(0)},
+      .nics = {at_cpu(0)},
+      .cpu = {.arch = "arm64", .source = "GH200 superchip: Grace"},
+      .compute_capability = 90,
+      .gpu_host_class = sim::LinkClass::c2c,
+      .gpu_host = {gigabytes_per_second(450), "GH200 datasheet: NVLink-C2C 900 GB/s both ways"},
+      .pcie = pcie_gen5(),
+      .nic = {gigabits_per_second(400), "ConnectX-7 datasheet: NDR InfiniBand, 400 Gb/s"},
+      .c2c = kNvmlC2c,
+  };
+}
+
 }  // namespace
 
-std::vector<MachineSpec> grace_machines() { return {gb200_nvl72(), gh200_4()}; }
+std::vector<MachineSpec> grace_machines() {
+  return {gb200_nvl72(), gb300_nvl72(), gh200_4(), gh200()};
+}
 
 }  // namespace railyard::topologies

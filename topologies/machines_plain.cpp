@@ -18,17 +18,14 @@ MachineSpec pcie_8() {
       .gpus = {at_switch(0), at_switch(0), at_switch(1), at_switch(1),  //
                at_switch(2), at_switch(2), at_switch(3), at_switch(3)},
       .nics = {at_switch(0), at_switch(2)},
-      .cpu = {.arch = "x86_64",
-              .vendor = "AuthenticAMD",
-              .family = 175,
-              .model = 1,
-              .source = "EPYC 7003 (Milan); family as NCCL's dumps print it, 0xAF"},
+      .cpu = milan(),
       .compute_capability = 80,
+      .bridge_links = 12,
       .nvlink = {gigabytes_per_second(25),
                  "A100 PCIe datasheet: bridge 600 GB/s both ways, 12 links"},
       .gpu_host = pcie_gen4(),
       .pcie = pcie_gen4(),
-      .smp = {gigabytes_per_second(96), "EPYC 7003: 3 x xGMI x16 at 16 GT/s between the sockets"},
+      .smp = epyc_smp(),
       .nic = {gigabits_per_second(200), "ConnectX-6 datasheet: HDR InfiniBand, 200 Gb/s"},
   };
 }

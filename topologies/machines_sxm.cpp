@@ -17,11 +17,7 @@ MachineSpec dgx_1v() {
       .gpus = {at_switch(0), at_switch(0), at_switch(1), at_switch(1),  //
                at_switch(2), at_switch(2), at_switch(3), at_switch(3)},
       .nics = {at_switch(0), at_switch(1), at_switch(2), at_switch(3)},
-      .cpu = {.arch = "x86_64",
-              .vendor = "GenuineIntel",
-              .family = 6,
-              .model = 79,
-              .source = "Xeon E5-2698 v4 (Broadwell)"},
+      .cpu = broadwell(),
       .compute_capability = 70,
       .nvlinks_per_gpu = 6,
       // The wiring that nvidia-smi topo -m prints on a DGX-1 with V100.
@@ -44,10 +40,51 @@ MachineSpec dgx_1v() {
       .nvlink = {gigabytes_per_second(25), "V100 datasheet: 300 GB/s both ways, 6 links"},
       .gpu_host = pcie_gen3(),
       .pcie = pcie_gen3(),
-      .smp = {gigabytes_per_second(38.4), "Xeon E5-2698 v4: 2 x QPI at 9.6 GT/s x 2 B"},
+      .smp = broadwell_smp(),
       .nic = {gigabits_per_second(100), "DGX-1 datasheet: 4 x EDR InfiniBand, 100 Gb/s"},
       .one_host_bridge_per_cpu = true,
   };
+}
+
+// The wiring of a DGX-1V with one NVLink where that one has one or two.
+MachineSpec dgx_1p() {
+  MachineSpec machine = dgx_1v();
+  machine.name = "dgx-1p";
+  machine.profile = "p100-dgx1";
+  machine.title = "DGX-1 with 8 x P100: hybrid cube mesh, 4 x EDR InfiniBand";
+  machine.compute_capability = 60;
+  machine.nvlinks_per_gpu = 4;
+  for (NvlinkPair& pair : machine.pairs) pair.links = 1;
+  machine.nvlink = {gigabytes_per_second(20), "P100 datasheet: 160 GB/s both ways, 4 links"};
+  return machine;
+}
+
+// Two baseboards with eight GPUs each, one NVSwitch plane over both; a switch for every two GPUs
+// and their NIC, two of those below one on the socket.
+MachineSpec dgx_2() {
+  MachineSpec machine;
+  machine.name = "dgx-2";
+  machine.title = "DGX-2: 16 x V100 on 12 NVSwitches as one plane, 8 x EDR compute NICs";
+  machine.profile = "v100-dgx2";
+  machine.numa = {{.id = 0, .cpus = "0-23,48-71"}, {.id = 1, .cpus = "24-47,72-95"}};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    machine.switches.push_back({at_cpu(i / 2)});
+    for (std::uint32_t k = 1; k <= 2; ++k) {
+      machine.switches.push_back({at_switch(3 * i)});
+      for (std::uint32_t gpu = 0; gpu < 2; ++gpu) machine.gpus.push_back(at_switch(3 * i + k));
+      machine.nics.push_back(at_switch(3 * i + k));
+    }
+  }
+  machine.cpu = skylake();
+  machine.compute_capability = 70;
+  machine.nvlinks_per_gpu = 6;
+  machine.nvswitch = true;
+  machine.nvlink = {gigabytes_per_second(25), "V100 datasheet: 300 GB/s both ways, 6 links"};
+  machine.gpu_host = pcie_gen3();
+  machine.pcie = pcie_gen3();
+  machine.smp = skylake_smp();
+  machine.nic = {gigabits_per_second(100), "DGX-2 datasheet: 8 x EDR InfiniBand, 100 Gb/s"};
+  return machine;
 }
 
 // Four two-level switches, each with two GPUs and two compute NICs; the second level's partitions
@@ -93,6 +130,41 @@ MachineSpec dgx_a100() {
   };
 }
 
+// The HGX board in a server of any vendor: a switch for every two GPUs and their NICs, two on each
+// socket. Clouds show the same switches without the sockets' NUMA nodes in a fixed order.
+MachineSpec hgx_a100() {
+  MachineSpec machine;
+  machine.name = "hgx-a100";
+  machine.title = "HGX A100: 8 GPUs on NVSwitch, a PCIe switch for two GPUs and 2 x HDR";
+  machine.profile = "a100-dgx";
+  machine.numa = {{.id = 0, .cpus = "0-63,128-191"}, {.id = 1, .cpus = "64-127,192-255"}};
+  for (std::uint32_t i = 0; i < 4; ++i) machine.switches.push_back({at_cpu(i / 2)});
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    machine.gpus.push_back(at_switch(i / 2));
+    machine.nics.push_back(at_switch(i / 2));
+  }
+  machine.cpu = milan();
+  machine.compute_capability = 80;
+  machine.nvlinks_per_gpu = 12;
+  machine.nvswitch = true;
+  machine.nvlink = {gigabytes_per_second(25), "A100 datasheet: 600 GB/s both ways, 12 links"};
+  machine.gpu_host = pcie_gen4();
+  machine.pcie = pcie_gen4();
+  machine.smp = epyc_smp();
+  machine.nic = {gigabits_per_second(200), "ConnectX-6 datasheet: HDR InfiniBand, 200 Gb/s"};
+  return machine;
+}
+
+MachineSpec a800_hgx() {
+  MachineSpec machine = hgx_a100();
+  machine.name = "a800-hgx";
+  machine.profile = "a800-hgx";
+  machine.title = "HGX A800: HGX A100 with 8 of 12 NVLinks";
+  machine.nvlinks_per_gpu = 8;
+  machine.nvlink = {gigabytes_per_second(25), "A800 datasheet: 400 GB/s both ways, 8 links"};
+  return machine;
+}
+
 // What the H100, H200 and B200 baseboards share: a PCIe switch for every GPU and its NIC, four of
 // them on each socket.
 MachineSpec hgx_board() {
@@ -103,17 +175,13 @@ MachineSpec hgx_board() {
     machine.nics.push_back(at_switch(i));
   }
   machine.numa = {{.id = 0, .cpus = "0-55,112-167"}, {.id = 1, .cpus = "56-111,168-223"}};
-  machine.cpu = {.arch = "x86_64",
-                 .vendor = "GenuineIntel",
-                 .family = 6,
-                 .model = 143,
-                 .source = "Xeon Platinum 8480C (Sapphire Rapids)"};
+  machine.cpu = sapphire_rapids();
   machine.compute_capability = 90;
   machine.nvlinks_per_gpu = 18;
   machine.nvswitch = true;
   machine.gpu_host = pcie_gen5();
   machine.pcie = pcie_gen5();
-  machine.smp = {gigabytes_per_second(128), "Xeon 8480C: 4 x UPI at 16 GT/s x 2 B"};
+  machine.smp = sapphire_rapids_smp();
   machine.nic = {gigabits_per_second(400), "ConnectX-7 datasheet: NDR InfiniBand, 400 Gb/s"};
   return machine;
 }
@@ -156,10 +224,51 @@ MachineSpec hgx_b200() {
   return machine;
 }
 
+MachineSpec hgx_h800() {
+  MachineSpec machine = hgx_h100();
+  machine.name = "hgx-h800";
+  machine.profile = "h800-hgx";
+  machine.title = "HGX H800: HGX H100 with 8 of 18 NVLinks";
+  machine.nvlinks_per_gpu = 8;
+  machine.nvlink = {gigabytes_per_second(25),
+                    "H800 datasheet: 400 GB/s both ways, 8 links (NV8 in nvidia-smi)"};
+  return machine;
+}
+
+MachineSpec hgx_h20() {
+  MachineSpec machine = hgx_h100();
+  machine.name = "hgx-h20";
+  machine.profile = "h20-hgx";
+  machine.title = "HGX H20: HGX H100 wiring with H20 GPUs";
+  machine.nvlink = {gigabytes_per_second(25),
+                    "H20 datasheet: 900 GB/s both ways, 18 links (NV18 in nvidia-smi)"};
+  return machine;
+}
+
+// Every GPU hangs from its ConnectX-8, whose own switch leads to the socket.
+MachineSpec hgx_b300() {
+  MachineSpec machine = hgx_b200();
+  machine.name = "hgx-b300";
+  machine.profile = "b300-hgx";
+  machine.title = "HGX B300: 8 GPUs on NVLink 5, each behind its 800 Gb/s ConnectX-8";
+  machine.compute_capability = 103;
+  machine.nvlink = {gigabytes_per_second(50), "B300 datasheet: 1.8 TB/s both ways, 18 links"};
+  machine.gpu_host = pcie_gen6();
+  machine.pcie = pcie_gen6();
+  for (PcieSwitch& bridge : machine.switches) bridge.parent.rate = pcie_gen5().value;
+  machine.numa = {{.id = 0, .cpus = "0-63,128-191"}, {.id = 1, .cpus = "64-127,192-255"}};
+  machine.cpu.model = 173;
+  machine.cpu.source = "Xeon 6776P (Granite Rapids)";
+  machine.smp = {gigabytes_per_second(192), "Xeon 6776P: 4 x UPI at 24 GT/s x 2 B"};
+  machine.nic = {gigabits_per_second(800), "ConnectX-8 datasheet: XDR InfiniBand, 800 Gb/s"};
+  return machine;
+}
+
 }  // namespace
 
 std::vector<MachineSpec> sxm_machines() {
-  return {dgx_1v(), dgx_a100(), dgx_h100(), hgx_h100(), hgx_h200(), hgx_b200()};
+  return {dgx_1v(),   dgx_1p(),   dgx_2(),   dgx_a100(), hgx_a100(), a800_hgx(), dgx_h100(),
+          hgx_h100(), hgx_h800(), hgx_h20(), hgx_h200(), hgx_b200(), hgx_b300()};
 }
 
 }  // namespace railyard::topologies

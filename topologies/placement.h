@@ -30,6 +30,8 @@ struct PlacementSpec {
   std::uint32_t gpus_per_node = 0;   // the first n of every node; 0 = all
   std::vector<std::uint32_t> gpus;   // or these local indices, in this order
   std::vector<std::uint32_t> nodes;  // these nodes, in this order; empty = all
+  std::uint32_t gpus_per_process = 1;  // processes are made of neighbouring ranks of a node
+  bool thread_per_gpu = false;         // of a process; false: one thread launches on all its GPUs
 };
 
 // Groups of `size` ranks, `stride` apart. Each run of size x stride ranks holds `stride` groups;

@@ -106,8 +106,10 @@ NodeTopology::P2pCheck NodeTopology::check_p2p(std::int32_t from, std::int32_t t
   const bool amd_pair = cpu.arch == CpuArch::x86 && cpu.vendor == CpuVendor::amd &&
                         system_.count(VertexKind::device) <= 2;
   const PathType level = settings_.p2p_level.value_or(amd_pair ? PathType::sys : PathType::pxb);
+  const bool capable = (a.pcie_p2p && b.pcie_p2p) || way.type <= PathType::nvb;
   const bool driver_refuses = a.device != b.device && a.host == b.host &&
-                              !capabilities_.p2p_status_ok && settings_.ignore_disabled_p2p != 2;
+                              !(capabilities_.p2p_status_ok && capable) &&
+                              settings_.ignore_disabled_p2p != 2;
   check.allowed = way.type <= level && !driver_refuses;
   return check;
 }
@@ -129,7 +131,10 @@ bool NodeTopology::p2p_connects(std::int32_t from, std::int32_t to) const {
   if (!check.allowed) return false;
   if (check.via >= 0) return !settings_.p2p_copy_engine;
   if (net_is_better(from, to)) return false;
-  return gpu(from).host != gpu(to).host || capabilities_.peer_access;
+  if (gpu(from).host != gpu(to).host) return true;
+  const bool mapped =
+      (gpu(from).pcie_p2p && gpu(to).pcie_p2p) || gpu_path(from, to).type <= PathType::nvb;
+  return capabilities_.peer_access && mapped;
 }
 
 bool NodeTopology::shm_connects(std::int32_t from, std::int32_t to) const {

@@ -150,6 +150,7 @@ class VertexBuilder {
     made.rank = fused.rank;
     made.sm = gpu.sm;
     made.gdr = gpu.gdr;
+    made.pcie_p2p = gpu.pcie_p2p;
     made.device = device;
     connect_both(system_, device, {PathType::loc, vertex, kLocalBandwidth});
   }

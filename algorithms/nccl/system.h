@@ -93,6 +93,7 @@ struct Vertex {
   std::int32_t sm = 0;
   std::int32_t device = -1;  // a GPU's device vertex
   bool gdr = false;          // also net
+  bool pcie_p2p = true;      // P2P with GPUs that no NVLink joins it to
   // net
   std::uint64_t asic = 0;  // equal asic and port share bandwidth
   std::int32_t port = 0;

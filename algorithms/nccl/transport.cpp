@@ -93,6 +93,9 @@ bool relays(const NodeTopology& node, std::int32_t gpu, std::int32_t owner, std:
 std::string why_no_p2p(const NodeTopology& node, std::int32_t from, std::int32_t to) {
   if (node.net_is_better(from, to)) return "the network is faster than the path between them";
   if (!node.check_p2p(from, to).allowed) {
+    const bool over_pcie = node.gpu_path(from, to).type > PathType::nvb;
+    if (over_pcie && !(node.gpu(from).pcie_p2p && node.gpu(to).pcie_p2p))
+      return "these GPUs have no P2P over PCIe";
     if (!node.capabilities().p2p_status_ok) return "the driver reports P2P as not working";
     return fmt::format("path type {} is farther than P2P goes",
                        sim::to_text(node.gpu_path(from, to).type));

@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require_one_line(scenario.error());
   }
 
-  const auto profile = scenarios::profile_from_text(text, "fuzz");
+  const auto profile = scenarios::profile_from_text(text, "fuzz", false);
   if (!profile.ok()) require_one_line(profile.error());
 
   // The start of the text as a --set of the smallest scenario.

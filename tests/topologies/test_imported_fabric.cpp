@@ -217,7 +217,7 @@ TEST_CASE("imported: the machine's own NIC names choose the adapters") {
   ClusterSpec spec = two_nics(source(kRails), 2);
   spec.custom = find_machine("hgx-h100").value();
   spec.overrides = {};
-  keep_nics(*spec.custom, 2);
+  spread_nics(*spec.custom, 2);
   spec.custom->nic_names = {"mlx5_2", "mlx5_0"};
   const sim::Topology topology = must_build(spec);
   CHECK(topology.nodes[1].name == "y");  // its third adapter is not the machine's

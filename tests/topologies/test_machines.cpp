@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -34,11 +37,25 @@ struct Datasheet {
 
 TEST_CASE("every machine has the datasheet's bandwidth per GPU and per node") {
   const Datasheet sheets[] = {
-      {"dgx-1v", 8, 150, 15.75, 4, 50},     {"dgx-a100", 8, 300, 31.5, 8, 200},
-      {"dgx-h100", 8, 450, 63, 8, 400},     {"hgx-h100", 8, 450, 63, 8, 400},
-      {"hgx-h200", 8, 450, 63, 8, 400},     {"hgx-b200", 8, 900, 63, 8, 400},
-      {"gb200-nvl72", 4, 900, 225, 4, 200}, {"gh200-4", 4, 450, 450, 4, 100},
-      {"pcie-8", 8, 0, 31.5, 2, 50},        {"pcie-8-nvlink", 8, 300, 31.5, 2, 50}};
+      {"dgx-1v", 8, 150, 15.75, 4, 50},        {"dgx-a100", 8, 300, 31.5, 8, 200},
+      {"dgx-h100", 8, 450, 63, 8, 400},        {"hgx-h100", 8, 450, 63, 8, 400},
+      {"hgx-h200", 8, 450, 63, 8, 400},        {"hgx-b200", 8, 900, 63, 8, 400},
+      {"gb200-nvl72", 4, 900, 225, 4, 200},    {"gh200-4", 4, 450, 450, 4, 100},
+      {"pcie-8", 8, 0, 31.5, 2, 50},           {"pcie-8-nvlink", 8, 300, 31.5, 2, 50},
+      {"dgx-1p", 8, 80, 15.75, 4, 50},         {"dgx-2", 16, 150, 15.75, 8, 100},
+      {"hgx-a100", 8, 300, 31.5, 8, 200},      {"a800-hgx", 8, 200, 31.5, 8, 200},
+      {"hgx-h800", 8, 200, 63, 8, 400},        {"hgx-h20", 8, 450, 63, 8, 400},
+      {"hgx-b300", 8, 900, 118, 8, 800},       {"gb300-nvl72", 4, 900, 225, 4, 400},
+      {"gh200-quad", 4, 450, 450, 4, 100},     {"gh200", 1, 0, 450, 1, 50},
+      {"v100-quad", 4, 150, 15.75, 4, 50},     {"a100-quad-nvlink", 4, 300, 31.5, 2, 50},
+      {"h100-quad", 4, 450, 63, 4, 100},       {"h100-pcie", 8, 0, 63, 2, 100},
+      {"a100-pcie", 8, 0, 31.5, 2, 50},        {"a40-pcie", 8, 0, 31.5, 2, 50},
+      {"a30-pcie", 8, 0, 31.5, 2, 50},         {"a10-pcie", 8, 0, 31.5, 1, 12.5},
+      {"l40s-pcie", 8, 0, 31.5, 2, 50},        {"l4-pcie", 8, 0, 31.5, 1, 12.5},
+      {"t4-pcie", 8, 0, 15.75, 1, 12.5},       {"rtx6000-ada-pcie", 8, 0, 31.5, 2, 50},
+      {"rtx-pro-6000-pcie", 8, 0, 63, 2, 100}, {"rtx2080ti-pcie", 8, 0, 15.75, 1, 12.5},
+      {"rtx3090-pcie", 8, 0, 31.5, 1, 12.5},   {"rtx4090-pcie", 8, 0, 31.5, 1, 12.5},
+      {"rtx5090-pcie", 8, 0, 63, 1, 12.5},     {"gb10", 1, 0, 300, 2, 50}};
   for (const Datasheet& sheet : sheets) {
     CAPTURE(sheet.machine);
     const auto topology = must_build(cluster(sheet.machine, 1, FabricKind::one_switch));
@@ -96,6 +113,60 @@ TEST_CASE("overrides change counts and rates") {
         "node0/nic1->node0/pcie4 node0/pcie4->node0/cpu1");
 }
 
+// p5.48xlarge has four EFA devices beside each GPU, p4d one for two GPUs: AWS's topology files.
+TEST_CASE("more and fewer NICs than the entry has spread over its switches") {
+  auto spec = cluster("hgx-h100", 2, FabricKind::one_switch);
+  spec.overrides = {.nics_per_node = 32, .nic_rate = sim::gigabits_per_second(100)};
+  const auto p5 = must_build(spec);
+  REQUIRE(p5.nodes[1].nics.size() == 32);
+  const auto parent = [](const sim::Topology& topology, const std::string& nic) {
+    return test::route_text(topology, test::must_route(topology, nic, "node0/cpu1"));
+  };
+  CHECK(parent(p5, "node0/nic3").find("node0/nic3->node0/pcie0 ") == 0);
+  CHECK(parent(p5, "node0/nic4").find("node0/nic4->node0/pcie1 ") == 0);
+  CHECK(parent(p5, "node0/nic31").find("node0/nic31->node0/pcie7 ") == 0);
+  CHECK(rate_out(p5, p5.nodes[0].nics[31], LinkClass::nic) == doctest::Approx(12.5));
+
+  spec.machine = "hgx-a100";
+  spec.overrides = {.nics_per_node = 4, .nic_rate = sim::gigabits_per_second(100)};
+  const auto p4d = must_build(spec);
+  for (const char* nic : {"0", "1", "2", "3"})
+    CHECK(parent(p4d, fmt::format("node0/nic{}", nic))
+              .find(fmt::format("node0/nic{0}->node0/pcie{0} ", nic)) == 0);
+
+  spec = cluster("hgx-h100", 1);
+  spec.overrides.nics_per_node = 0;
+  CHECK(must_build(spec).nodes[0].nics.empty());
+}
+
+TEST_CASE("cards take bridges on neighbours, or lose what NVLinks they have") {
+  auto spec = cluster("a40-pcie", 1);
+  spec.overrides = {.gpus_per_node = 3, .nvlink = NvlinkWiring::bridges};
+  const auto bridged = must_build(spec);
+  const double expected[] = {56.25, 56.25, 0};  // 112.5 GB/s both ways; the third card's is gone
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(rate_out(bridged, bridged.nodes[0].gpus[i], LinkClass::nvlink) ==
+          doctest::Approx(expected[i]));
+  for (const char* machine : {"gb200-nvl72", "hgx-h100", "dgx-1v", "pcie-8-nvlink"}) {
+    CAPTURE(machine);
+    spec = cluster(machine, 1);
+    spec.overrides.nvlink = NvlinkWiring::none;
+    const auto bare = must_build(spec);
+    CHECK(rate_out(bare, bare.nodes[0].gpus[0], LinkClass::nvlink) == 0);
+  }
+}
+
+TEST_CASE("an alias is another name of an entry") {
+  for (const MachineAlias& alias : machine_aliases()) {
+    CAPTURE(std::string(alias.name));
+    const auto machine = find_machine(alias.name);
+    REQUIRE(machine.ok());
+    CHECK(machine.value().name == alias.machine);
+    const auto names = machine_names();
+    CHECK(std::find(names.begin(), names.end(), alias.name) == names.end());
+  }
+}
+
 TEST_CASE("fewer GPUs of a cube mesh keep the links among themselves") {
   auto spec = cluster("dgx-1v", 1);
   spec.overrides.gpus_per_node = 4;
@@ -127,8 +198,12 @@ TEST_CASE("overrides that do not fit the machine are refused") {
         "gpus_per_node is 0; a node needs at least one GPU");
   CHECK(error({.gpus_per_node = 2'000'000}, "flat") ==
         "gpus_per_node is 2000000; at most 1000000 GPUs are supported");
-  CHECK(error({.nics_per_node = 5}, "dgx-1v") ==
-        "nics_per_node is 5, but machine 'dgx-1v' has 4 NICs");
+  CHECK(error({.nics_per_node = 257}, "dgx-1v") ==
+        "nics_per_node is 257; at most 256 NICs are supported");
+  CHECK(error({.nics_per_node = 1}, "flat") ==
+        "nics_per_node is 1, but machine 'flat' has no place for NICs");
+  CHECK(error({.nvlink = NvlinkWiring::bridges}, "l40s-pcie") ==
+        "no NVLink bridge fits the GPUs of machine 'l40s-pcie'");
   CHECK(error({.nic_rate = sim::Bandwidth()}, "dgx-1v") == "nic_rate must be positive");
   CHECK(error({.nodes_per_nvlink_domain = 2}, "dgx-1v") ==
         "machine 'dgx-1v' has no NVSwitch that nodes could share");
