@@ -10,11 +10,37 @@
 namespace railyard::calibrate {
 namespace {
 
+constexpr std::size_t kMaxDepth = 64;                // no tool nests deeper, and readers recurse
 constexpr double kExactIntegers = 9007199254740992;  // 2^53
+
+// Where the text nests deeper than kMaxDepth; npos if nowhere.
+std::size_t too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) return i;
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return text.npos;
+}
 
 }  // namespace
 
 sim::Result<Json> parse_json(std::string_view text, const std::string& name) {
+  if (const std::size_t at = too_deep(text); at != text.npos)
+    return error_at(name,
+                    1 + static_cast<std::size_t>(std::count(
+                            text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')),
+                    fmt::format("JSON of more than {} levels", kMaxDepth));
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {

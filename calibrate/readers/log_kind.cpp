@@ -19,6 +19,8 @@ struct Sign {
 
 // In the order of trust: NCCL's own lines stand in the logs of all others.
 constexpr std::array kLineSigns{
+    Sign{LogKind::nccom_test, "size(B)", "busbw(GB/s)"},
+    Sign{LogKind::nccom_test, "nccom-test", ""},
     Sign{LogKind::nccl_tests, "size", "busbw"},
     Sign{LogKind::nccl_tests, "# nThread ", "nGpus"},
     Sign{LogKind::nccl_tests, "Collective test starting:", ""},
@@ -34,9 +36,7 @@ constexpr std::array kLineSigns{
     Sign{LogKind::perftest, "#bytes", "#iterations"},
     Sign{LogKind::perftest, "RDMA_", " Test"},
     Sign{LogKind::perftest, "Send ", "BW Test"},
-    Sign{LogKind::perftest, "Send ", "Latency Test"},
-    Sign{LogKind::nccom_test, "nccom-test", ""},
-    Sign{LogKind::nccom_test, "size(B)", "busbw(GB/s)"}};
+    Sign{LogKind::perftest, "Send ", "Latency Test"}};
 
 constexpr std::array kJsonSigns{Sign{LogKind::kineto, "\"traceEvents\"", ""},
                                 Sign{LogKind::nvbandwidth_json, "\"nvbandwidth\"", ""},

@@ -55,9 +55,11 @@ struct Measurement {
   std::int64_t ranks = -1, nodes = -1;  // -1: the log does not say
   bool in_place = false;                // collectives
   bool bidirectional = false;           // copies: both directions were busy
+  bool shared = false;                  // others ran at the same time; the figure may be of all
   std::string datatype, redop;          // as printed
-  std::int64_t from = -1, to = -1;      // devices of a copy; -1: the host
-  std::vector<std::string> devices;     // distinct models or adapters, in order of appearance
+  // Devices of a copy; -1: the host, -2: several at once.
+  std::int64_t from = -1, to = -1;
+  std::vector<std::string> devices;  // distinct models or adapters, in order of appearance
 
   std::string file;
   std::size_t line = 0;  // 1-based; 0: a JSON file's, which has no lines to point to
