@@ -1,0 +1,157 @@
+// `nccl: auto`: data go where NCCL's transports take them - through the memory of hosts where GPUs
+// do without P2P, NICs without GPUDirect, or the network is sockets.
+#include "scenarios/host_paths.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "scenarios/bind.h"
+#include "tests/scenarios/run_helpers.h"
+
+namespace railyard::scenarios {
+namespace {
+
+using namespace sim::literals;
+using tests::good_run;
+
+// A scenario of one kind of machine with a setup of NCCL ("p2p: false").
+std::string text(const std::string& cluster, const std::string& setup, const std::string& call,
+                 const std::string& more = {}) {
+  return fmt::format(
+      "railyard: 1\ncluster: {}\nnccl: {{choice: auto{}{}}}\n{}collectives:\n  - {}\n", cluster,
+      setup.empty() ? "" : ", ", setup, more, call);
+}
+
+Scenario read(const std::string& yaml) {
+  auto scenario = scenario_from_text(yaml, "paths.yaml");
+  REQUIRE_MESSAGE(scenario.ok(), scenario.error().text());
+  return std::move(scenario).value();
+}
+
+struct Planned {
+  explicit Planned(const std::string& yaml) : scenario(read(yaml)) {
+    auto made = bind(scenario);
+    REQUIRE_MESSAGE(made.ok(), made.error().text());
+    bound = std::move(made).value();
+  }
+  [[nodiscard]] const Communication& world() const { return bound->communications.front(); }
+  [[nodiscard]] const sim::Channels& channels() const { return world().communicator->channels(); }
+  [[nodiscard]] const sim::Device& device(sim::DeviceId id) const {
+    return bound->topology.devices[id.index()];
+  }
+  [[nodiscard]] std::string name(sim::DeviceId id) const {
+    return id.valid() ? device(id).name : "none";
+  }
+  Scenario scenario;
+  std::unique_ptr<Bound> bound;
+};
+
+const char* const kOneNode = "{machine: hgx-h100, nodes: 1}";
+const char* const kTwoNodes = "{machine: hgx-h100, nodes: 2, fabric: {kind: rail-optimised}}";
+const char* const kReduce = "{collective: AllReduce, sizes: [1KiB, 64MiB]}";
+
+TEST_CASE("with P2P and GPUDirect nothing but LL's send buffers is in the memory of hosts") {
+  const Planned inside(text(kOneNode, "", kReduce));
+  for (const sim::Channel& channel : inside.channels()) CHECK(channel.net_edges.empty());
+  const Planned across(text(kTwoNodes, "", kReduce));
+  for (const sim::Channel& channel : across.channels()) {
+    REQUIRE_FALSE(channel.net_edges.empty());
+    for (const sim::NetEdge& edge : channel.net_edges) {
+      CHECK_FALSE(edge.host.out.valid());
+      CHECK_FALSE(edge.host.in.valid());
+      CHECK_FALSE(edge.host.sockets);
+      const std::uint32_t node = across.world().group[edge.from].node;
+      REQUIRE(edge.host.out_ll.valid());
+      CHECK(across.device(edge.host.out_ll).kind == sim::DeviceKind::cpu);
+      CHECK(across.device(edge.host.out_ll).node == node);
+    }
+  }
+}
+
+TEST_CASE("without P2P every edge in the node goes through the memory of the receiver's CPU") {
+  const Planned plan(text(kOneNode, "p2p: false", kReduce));
+  const sim::Group& group = plan.world().group;
+  for (const sim::Channel& channel : plan.channels()) {
+    // A ring of eight and a tree of seven edges, both ways, that share edges with it.
+    CHECK(channel.net_edges.size() >= 8);
+    for (const sim::NetEdge& edge : channel.net_edges) {
+      CHECK_FALSE(edge.nic_out.valid());
+      CHECK(edge.host.in == edge.host.out);
+      CHECK(edge.host.in == edge.host.out_ll);
+      // hgx-h100: GPUs 0 to 3 on the first socket.
+      const std::uint32_t socket = group[edge.to].local_index / 4;
+      CHECK(plan.name(edge.host.in) == fmt::format("node0/cpu{}", socket));
+    }
+  }
+}
+
+TEST_CASE("without GPUDirect NICs use the memory of the CPUs of both GPUs") {
+  const Planned plan(text(kTwoNodes, "gpudirect: false", kReduce));
+  const sim::Group& group = plan.world().group;
+  std::size_t across = 0;
+  for (const sim::Channel& channel : plan.channels())
+    for (const sim::NetEdge& edge : channel.net_edges) {
+      ++across;
+      CHECK_FALSE(edge.relay.valid());
+      for (const auto& [rank, stop] :
+           {std::pair{edge.from, edge.host.out}, std::pair{edge.from, edge.host.out_ll},
+            std::pair{edge.to, edge.host.in}})
+        CHECK(plan.name(stop) == fmt::format("node{}/cpu{}", group[rank].node,
+                                             group[rank].local_index / 4));
+    }
+  CHECK(across > 0);
+}
+
+TEST_CASE("sockets: streams as NCCL's variables have them") {
+  const auto edge_of = [](const std::string& env) {
+    const Planned plan(text(kTwoNodes, "infiniband: false", kReduce, env));
+    return plan.channels().front().net_edges.front().host;
+  };
+  sim::HostStops host = edge_of("");
+  CHECK(host.sockets);
+  CHECK(host.streams == 0);
+  CHECK(host.in.valid());
+  CHECK(host.out.valid());
+  host = edge_of("env: {NCCL_SOCKET_NTHREADS: 2, NCCL_NSOCKS_PERTHREAD: 4}\n");
+  CHECK(host.streams == 8);
+  host = edge_of("env: {NCCL_SOCKET_NTHREADS: 32, NCCL_NSOCKS_PERTHREAD: 8}\n");
+  CHECK(host.streams == 64);  // 16 threads x 4 sockets
+}
+
+TEST_CASE("sends and receives stop where rings do") {
+  const Planned plan(text(kTwoNodes, "p2p: false, gpudirect: false",
+                          "{collective: AllToAll, sizes: [1MiB]}"));
+  sim::CollectiveCall call;
+  call.collective = sim::Collective::all_to_all;
+  call.size = 1_MiB;
+  auto schedule = plan.world().communicator->schedule(call);
+  REQUIRE(schedule.ok());
+  const sim::Group& group = plan.world().group;
+  for (const sim::Connection& connection : schedule.value()->connections) {
+    const sim::Lane& from = schedule.value()->lanes[connection.from.index()];
+    const sim::Lane& to = schedule.value()->lanes[connection.to.index()];
+    CHECK(connection.host.in.valid());
+    CHECK(connection.host.out.valid());
+    CHECK(connection.nic_out.valid() == (group[from.rank].node != group[to.rank].node));
+    CHECK_FALSE(connection.relay.valid());  // PXN needs GPUDirect
+  }
+}
+
+sim::Duration last(const RunResult& result) { return result.collectives.back().time; }
+
+TEST_CASE("each detour through the memory of hosts costs time") {
+  const std::string ring = "env: {NCCL_ALGO: Ring, NCCL_PROTO: Simple}\n";
+  const auto time = [&](const char* cluster, const std::string& setup) {
+    return last(good_run(read(text(cluster, setup, "{collective: AllReduce, sizes: [16MiB]}",
+                                   ring))));
+  };
+  const sim::Duration direct = time(kTwoNodes, "");
+  const sim::Duration staged = time(kTwoNodes, "gpudirect: false");
+  const sim::Duration sockets = time(kTwoNodes, "infiniband: false");
+  CHECK(direct < staged);
+  CHECK(staged < sockets);
+  CHECK(time(kOneNode, "") < time(kOneNode, "p2p: false"));
+}
+
+}  // namespace
+}  // namespace railyard::scenarios
