@@ -28,11 +28,6 @@ using sim::Schedule;
 
 std::string name(const CollectiveCall& call) { return std::string(to_text(call.collective)); }
 
-bool is_point_to_point(Collective collective) {
-  return collective == Collective::all_to_all || collective == Collective::gather ||
-         collective == Collective::scatter || collective == Collective::send_recv;
-}
-
 Result<void> check_size(const CollectiveCall& call, std::uint32_t ranks) {
   const std::int64_t element = call.element_size;
   if (element != 1 && element != 2 && element != 4 && element != 8)
@@ -83,7 +78,7 @@ Result<void> Communicator::check(const CollectiveCall& call) const {
       call.collective == Collective::all_to_all || call.collective == Collective::send_recv;
   if (needs_other && call.in_place)
     return bad_input(name(call) + " in place is not available: its output must be another buffer");
-  if (is_point_to_point(call.collective) && call.protocol == Protocol::ll128)
+  if (sim::is_point_to_point(call.collective) && call.protocol == Protocol::ll128)
     return bad_input(name(call) +
                          " is made of sends and receives, which have no LL128; expected LL, Simple "
                          "or plain",
@@ -93,7 +88,7 @@ Result<void> Communicator::check(const CollectiveCall& call) const {
 
 Result<Schedule> Communicator::build(const CollectiveCall& call) const {
   if (shape_.ranks == 1) return local_copy_schedule(call);
-  if (is_point_to_point(call.collective)) return point_to_point_schedule(call, p2p_);
+  if (sim::is_point_to_point(call.collective)) return point_to_point_schedule(call, p2p_);
   auto channels = static_cast<std::uint32_t>(channels_.size());
   if (call.algorithm == Algorithm::nvls || call.algorithm == Algorithm::nvls_tree)
     channels = std::min(channels, limits_.nvls_channels);

@@ -196,7 +196,7 @@ Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication
   }
   const NcclChoice& choice = scenario.nccl[choice_index(scenario, asked.size)];
   call.protocol = choice.protocol;
-  const bool no_ll128 = call.collective == sim::Collective::all_to_all && scenario.nccl.size() > 1;
+  const bool no_ll128 = sim::is_point_to_point(call.collective) && scenario.nccl.size() > 1;
   if (no_ll128 && call.protocol == sim::Protocol::ll128) call.protocol = sim::Protocol::simple;
   call.algorithm = algorithms::has_algorithm(call.collective, choice.algorithm)
                        ? choice.algorithm

@@ -55,8 +55,8 @@ struct AskedCall {
 };
 
 // The call that NCCL's choice, or the scenario's, makes of it. A named algorithm that the
-// collective does not have gives way to the ring. AllToAll is sends and receives, which have no
-// LL128: where choices are listed by size it takes Simple; a single choice stands as it is. Error:
+// collective does not have gives way to the ring. Sends and receives (AllToAll, Gather, ...)
+// have no LL128: where choices are listed by size they take Simple; a single choice stands. Error:
 // NCCL's, where its variables leave nothing to choose from.
 Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication& communication,
                                    const AskedCall& asked);

@@ -139,8 +139,8 @@ Result<std::vector<Step>> make_steps(
   }
   if (replaced)
     context.result.notes.emplace_back(
-        "warning: AllToAll is sends and receives, which have no LL128; where LL128 is chosen it "
-        "ran with Simple");
+        "warning: AllToAll, Gather, Scatter and SendRecv are sends and receives, which have no "
+        "LL128; where it is chosen by size they ran with Simple");
   return steps;
 }
 

@@ -2,6 +2,11 @@
 
 namespace railyard::sim {
 
+bool is_point_to_point(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::gather ||
+         collective == Collective::scatter || collective == Collective::send_recv;
+}
+
 bool is_rooted(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce ||
          collective == Collective::gather || collective == Collective::scatter;

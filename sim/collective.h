@@ -167,6 +167,8 @@ class CollectiveSource {
 
 // Whether a call has a root.
 bool is_rooted(Collective collective);
+// Whether NCCL makes it of sends and receives, which have the protocols LL and Simple alone.
+bool is_point_to_point(Collective collective);
 
 // nccl-tests' "size" column (AllGather, ReduceScatter, Gather, Scatter: the total over ranks) and
 // bus-bandwidth factor: AllReduce 2(n-1)/n; AllGather, ReduceScatter, AllToAll, Gather, Scatter

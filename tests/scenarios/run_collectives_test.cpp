@@ -148,15 +148,18 @@ TEST_CASE("AllToAll where LL128 is chosen by size runs with Simple, and says so"
                              "  - {up_to: 1MiB, algorithm: Ring, protocol: LL128, channels: 2}\n"
                              "  - {algorithm: Ring, protocol: Simple, channels: 2}\n"
                              "collectives: [{collective: AllToAll, sizes: [1KiB, 1MiB, 2MiB]},\n"
-                             "              {collective: AllReduce, sizes: [1MiB]}]\n"));
-  REQUIRE(result.collectives.size() == 4);
+                             "              {collective: AllReduce, sizes: [1MiB]},\n"
+                             "              {collective: Gather, sizes: [1MiB]}]\n"));
+  REQUIRE(result.collectives.size() == 5);
+  CHECK(result.collectives[4].protocol == sim::Protocol::simple);
   CHECK(result.collectives[0].protocol == sim::Protocol::ll);
   CHECK(result.collectives[1].protocol == sim::Protocol::simple);
   CHECK(result.collectives[2].protocol == sim::Protocol::simple);
   CHECK(result.collectives[3].protocol == sim::Protocol::ll128);
   const std::string note =
-      "warning: AllToAll is sends and receives, which have no LL128; where LL128 is chosen it ran "
-      "with Simple";
+      "warning: AllToAll, Gather, Scatter and SendRecv are sends and receives, which have no "
+      "LL128; "
+      "where it is chosen by size they ran with Simple";
   CHECK(std::ranges::count(result.notes, note) == 1);
   const RunResult without = good_run(eight("{collective: AllToAll, sizes: [1MiB]}"));
   CHECK(std::ranges::count(without.notes, note) == 0);
