@@ -1,8 +1,11 @@
-// The scenario of a measured run.
+// The scenario of a measured run, and what its file says of the platform.
 #include <fmt/format.h>
 
-#include <map>
+#include <fstream>
+#include <iterator>
 
+#include "scenarios/document.h"
+#include "scenarios/platform.h"
 #include "tools/cli/validation.h"
 
 namespace railyard::cli {
@@ -11,27 +14,46 @@ using calibrate::MeasuredRun;
 using scenarios::Scenario;
 using sim::Result;
 
+namespace {
+
+// The platform block is read by the code that reads it in scenarios; rows and record by calibrate/.
+Result<scenarios::Platform> platform_of(const MeasuredRun& run) {
+  std::ifstream in(run.path, std::ios::binary);
+  if (!in) return sim::bad_input("cannot be read", run.path);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  RAILYARD_ASSIGN(const scenarios::Node root, scenarios::parse_yaml(text, run.path));
+  const scenarios::Node* block = root.find("platform");
+  if (block == nullptr) return sim::bad_input("no platform: block", run.path);
+  return scenarios::read_platform(scenarios::Place{block, "platform"});
+}
+
+models::Dtype dtype_of(const MeasuredRun& run) {
+  if (run.datatype.starts_with("half")) return models::Dtype::fp16;
+  if (run.datatype.starts_with("double")) return models::Dtype::fp64;
+  if (run.datatype.starts_with("bfloat")) return models::Dtype::bf16;
+  return models::Dtype::fp32;  // nccl-tests' default
+}
+
+}  // namespace
+
+Result<scenarios::PlatformScenario> platform_scenario(const MeasuredRun& run) {
+  RAILYARD_ASSIGN(const scenarios::Platform platform, platform_of(run));
+  scenarios::PlatformCall call;
+  const auto collective = sim::parse_enum<sim::Collective>(run.collective);
+  if (!collective.ok())
+    return sim::bad_input("no such collective: " + run.collective, run.path + ": collective");
+  call.collective = collective.value();
+  call.dtype = dtype_of(run);
+  for (const auto& [name, value] : run.env) call.env.insert_or_assign(name, value);
+  for (const calibrate::MeasuredRow& row : scored_rows(run)) call.sizes.push_back(row.size);
+  if (call.sizes.empty()) return sim::bad_input("no row has a time or a bandwidth", run.path);
+  return scenarios::scenario_of(platform, call);
+}
+
 Result<Scenario> scenario_of(const MeasuredRun& run, const std::vector<std::string>& sets) {
-  static const std::map<std::string, std::string> machines{{"hgx-a100", "dgx-a100"}, {"gh200-quad", "gh200-4"}};
-  const auto& p = run.platform;
-  const auto known = machines.find(p.machine);
-  std::string text = "railyard: 1\ncluster:\n";
-  if (!p.nodes || !p.gpus_per_node) return sim::bad_input("no nodes");
-  text += fmt::format("  machine: {}\n  nodes: {}\n  gpus_per_node: {}\n", known == machines.end() ? p.machine : known->second, *p.nodes, *p.gpus_per_node);
-  if (p.nics_per_node && *p.nics_per_node > 0) text += fmt::format("  nics_per_node: {}\n", *p.nics_per_node);
-  if (*p.nodes > 1) text += "  fabric: {kind: switch}\n";
-  std::string version = p.nccl_used.empty() ? "" : ", version: " + p.nccl_used;
-  text += fmt::format("nccl: {{choice: auto{}}}\n", version);
-  text += "env:\n  NCCL_DEBUG: \"\"\n";
-  for (const auto& [name, value] : run.env)
-    if (name.starts_with("NCCL_") && name != "NCCL_TUNER_PLUGIN") text += fmt::format("  {}: \"{}\"\n", name, value);
-  std::string dtype = "fp32";
-  if (run.datatype.starts_with("half")) dtype = "fp16";
-  if (run.datatype.starts_with("double")) dtype = "fp64";
-  text += fmt::format("collectives:\n  - collective: {}\n    dtype: {}\n    sizes: [", run.collective, dtype);
-  for (const auto& row : scored_rows(run)) text += fmt::format("{}B, ", row.size.raw());
-  text += "]\nengine: {trace: none}\n";
-  return scenarios::scenario_from_text(text, run.id, {.sets = sets});
+  RAILYARD_ASSIGN(scenarios::PlatformScenario made, platform_scenario(run));
+  if (sets.empty()) return std::move(made.scenario);
+  return scenarios::scenario_from_text(made.text, run.id, {.sets = sets});
 }
 
 }  // namespace railyard::cli

@@ -13,6 +13,7 @@
 
 #include "calibrate/validation/measured_run.h"
 #include "calibrate/validation/score.h"
+#include "scenarios/platform.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
 #include "sim/result.h"
@@ -56,6 +57,9 @@ const std::vector<calibrate::MeasuredRow>& scored_rows(const calibrate::Measured
 
 // Why a run is tabled apart; empty for one that counts.
 std::string set_apart(const calibrate::MeasuredRun& run);
+
+// As text that can be shown, with what was assumed.
+sim::Result<scenarios::PlatformScenario> platform_scenario(const calibrate::MeasuredRun& run);
 
 // The scenario of a run: its platform, version, environment, collective and sizes.
 sim::Result<scenarios::Scenario> scenario_of(const calibrate::MeasuredRun& run,
