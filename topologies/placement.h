@@ -26,10 +26,10 @@ enum class PlacementOrder {
 
 struct PlacementSpec {
   PlacementOrder order = PlacementOrder::host_major;
-  std::uint32_t ranks = 0;           // world size; 0 = all the GPUs selected below
-  std::uint32_t gpus_per_node = 0;   // the first n of every node; 0 = all
-  std::vector<std::uint32_t> gpus;   // or these local indices, in this order
-  std::vector<std::uint32_t> nodes;  // these nodes, in this order; empty = all
+  std::uint32_t ranks = 0;             // world size; 0 = all the GPUs selected below
+  std::uint32_t gpus_per_node = 0;     // the first n of every node; 0 = all
+  std::vector<std::uint32_t> gpus;     // or these local indices, in this order
+  std::vector<std::uint32_t> nodes;    // these nodes, in this order; empty = all
   std::uint32_t gpus_per_process = 1;  // processes are made of neighbouring ranks of a node
   bool thread_per_gpu = false;         // of a process; false: one thread launches on all its GPUs
 };

@@ -29,8 +29,11 @@ std::string machines() {
     table.add({std::string(name), spec.flat ? "any" : std::to_string(spec.gpus.size()),
                std::to_string(spec.nics.size()), spec.profile, spec.title});
   }
+  Table aliases({{"other name", Align::left}, {"of", Align::left}});
+  for (const topologies::MachineAlias& alias : topologies::machine_aliases())
+    aliases.add({std::string(alias.name), std::string(alias.machine)});
   return "Machines for `cluster: {machine: ...}` (GPUs and NICs per node):\n\n" + table.text() +
-         "\n`railyard topo show MACHINE` shows what is inside.\n";
+         "\n" + aliases.text() + "\n`railyard topo show MACHINE` shows what is inside.\n";
 }
 
 std::string models() {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -18,10 +17,7 @@ namespace {
 using sim::Result;
 using topologies::ClusterSpec;
 
-bool is_machine(const std::string& name) {
-  const auto names = topologies::machine_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool is_machine(const std::string& name) { return topologies::find_machine(name).ok(); }
 
 // Several nodes of a machine that do not share NVLink need a fabric to be one cluster.
 ClusterSpec cluster_of_machine(const TopologyArguments& arguments) {
