@@ -83,6 +83,36 @@ MachineSpec l40s_pcie() {
   return machine;
 }
 
+MachineSpec l40_pcie() {
+  MachineSpec machine = root_ports("l40-pcie", "8 x L40 on two sockets, 2 x HDR, no NVLink");
+  machine.compute_capability = 89;
+  machine.nvlink = no_nvlink();
+  return machine;
+}
+
+MachineSpec rtx_a6000() {
+  MachineSpec machine =
+      root_ports("rtx-a6000-pcie", "8 x RTX A6000 on two sockets, 2 x HDR; bridges on request");
+  machine.compute_capability = 86;
+  machine.nvlink = {gigabytes_per_second(14.0625),
+                    "RTX A6000 datasheet: bridge 112.5 GB/s both ways, 4 links"};
+  machine.bridge_links = 4;
+  return machine;
+}
+
+MachineSpec v100_pcie() {
+  MachineSpec machine = root_ports("v100-pcie", "8 x V100 PCIe on two sockets, 2 x EDR");
+  machine.numa = {{.id = 0, .cpus = "0-9,20-29"}, {.id = 1, .cpus = "10-19,30-39"}};
+  machine.cpu = skylake();
+  machine.smp = skylake_smp();
+  machine.compute_capability = 70;
+  machine.nvlink = no_nvlink();
+  machine.gpu_host = pcie_gen3();
+  machine.pcie = pcie_gen3();
+  machine.nic = {gigabits_per_second(100), "ConnectX-5 datasheet: EDR InfiniBand, 100 Gb/s"};
+  return machine;
+}
+
 MachineSpec l4_pcie() {
   MachineSpec machine = root_ports("l4-pcie", "8 x L4 (g6.48xlarge) on two sockets, 1 x 100 Gb/s");
   machine.nics = {at_cpu(1)};
@@ -136,8 +166,8 @@ MachineSpec rtx_pro_6000() {
 }  // namespace
 
 std::vector<MachineSpec> card_machines() {
-  return {h100_pcie(), a40_pcie(), a30_pcie(),    a10_pcie(),    l40s_pcie(),
-          l4_pcie(),   t4_pcie(),  rtx6000_ada(), rtx_pro_6000()};
+  return {h100_pcie(), a40_pcie(), a30_pcie(),    a10_pcie(),  rtx_a6000(), l40s_pcie(),
+          l40_pcie(),  l4_pcie(),  rtx6000_ada(), v100_pcie(), t4_pcie(),   rtx_pro_6000()};
 }
 
 }  // namespace railyard::topologies
