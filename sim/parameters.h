@@ -43,7 +43,6 @@ struct ProtocolParameters {
   double wire_efficiency =
       1;  // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
   Bytes forward_grain{};  // in a node a slice is passed on when so much of it is there; 0 = all
-  Bandwidth host_rate{};  // payload one channel loads from host memory; 0 = channel_rate
 };
 template <>
 struct FieldTable<ProtocolParameters> {
@@ -59,9 +58,7 @@ struct FieldTable<ProtocolParameters> {
       Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
             "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"},
       Field{"forward_grain", &ProtocolParameters::forward_grain,
-            "part of a slice that must be there to be passed on in a node, 0 for all of it"},
-      Field{"host_rate", &ProtocolParameters::host_rate,
-            "payload rate of one channel out of host memory, 0 as channel_rate"}};
+            "part of a slice that must be there to be passed on in a node, 0 for all of it"}};
 };
 
 // Send/receive kernels with Simple (SendRecv, AllToAll, Gather, Scatter): plain copies, unlike the
@@ -119,10 +116,14 @@ struct NetworkParameters {
   Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
   Bytes rendezvous_to{};       // longest one; 0 = none does
   Duration rendezvous_cost{};  // proxy's time on top
-  // Sockets (TCP) instead of InfiniBand verbs.
-  Bandwidth socket_rate{};    // of one stream; 0 = no limit
-  Duration socket_latency{};  // of the two TCP stacks, on top of the links
-  Duration socket_message{};  // either proxy's time per message, on top of proxy_send, proxy_recv
+  // Sockets (TCP) instead of InfiniBand verbs. A proxy without helper threads that sends and
+  // receives at once moves 2 GB/s each way (AllReduce on two g4dn), one that only sends 3.75 GB/s
+  // (Broadcast over loopback); 0 = no limit.
+  Bandwidth socket_rate = gigabytes_per_second(2);  // of one stream or proxy
+  // Small AllReduces of two nodes take 24 us more by TCP than by RDMA on the same Slingshot wire:
+  // two hops of 12 us, of which two proxies' system calls take 2 us each.
+  Duration socket_latency = microseconds(8);  // of both TCP stacks, on top of the links
+  Duration socket_message = microseconds(2);  // either proxy's time per message, on top
 };
 template <>
 struct FieldTable<NetworkParameters> {
@@ -160,6 +161,9 @@ struct GpuParameters {
   // one in a hundred kernels less than 1.5 us (HolisticTraceAnalysis, nccl_parser_config).
   Duration min_kernel_time = nanoseconds(1'400);
   double comm_hbm_factor = 2.5;  // HBM bytes a collective moves per payload byte on the wire
+  // Broadcasts between two RTX 4090 without P2P reach 18.2 GB/s (rtx4090-2g-perstart) with NCCL's two
+  // channels; A40s half as much, Gen5 cards more.
+  Bandwidth host_load_rate = gigabytes_per_second(9);  // one CTA, from host memory; 0 = no limit
 };
 template <>
 struct FieldTable<GpuParameters> {
@@ -180,7 +184,9 @@ struct FieldTable<GpuParameters> {
       Field{"min_kernel_time", &GpuParameters::min_kernel_time,
             "the least that a kernel takes, however small"},
       Field{"comm_hbm_factor", &GpuParameters::comm_hbm_factor,
-            "HBM bytes moved per byte a collective sends"}};
+            "HBM bytes moved per byte a collective sends"},
+      Field{"host_load_rate", &GpuParameters::host_load_rate,
+            "rate at which one CTA loads from host memory, 0 for no limit"}};
 };
 
 // The host thread that runs the framework.

@@ -66,13 +66,9 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
 // The protocol's, or those of send/receive kernels.
 sim::ProtocolParameters CommCosts::costs_of(const sim::Schedule& schedule) const {
   sim::ProtocolParameters costs = parameters_->protocol(schedule.call.protocol);
-  const sim::Collective collective = schedule.call.collective;
-  const bool reduces_or_rings =
-      collective != sim::Collective::all_to_all && collective != sim::Collective::send_recv &&
-      collective != sim::Collective::gather && collective != sim::Collective::scatter;
   const sim::SendRecvParameters& own = parameters_->send_recv;
-  if (schedule.call.protocol != Protocol::simple || reduces_or_rings ||
-      own.channel_rate.raw() == 0)
+  if (schedule.call.protocol != Protocol::simple ||
+      !sim::is_point_to_point(schedule.call.collective) || own.channel_rate.raw() == 0)
     return costs;
   costs.channel_rate = own.channel_rate;
   if (own.local_rate.raw() != 0) costs.local_rate = own.local_rate;

@@ -77,6 +77,8 @@ class CommCosts final : public sim::CostModel {
                                                  const sim::Group& group,
                                                  const sim::Connection& connection,
                                                  sim::ConnectionCost& cost) const;
+  // Bytes that a lane loads from host memory: its share of the CTA's rate.
+  [[nodiscard]] sim::Bandwidth load_rate(const sim::Lane& lane) const;
   void add_socket_costs(std::int64_t message, std::uint32_t streams,
                         sim::ConnectionCost& cost) const;
   // switch_costs.cpp: connections of lanes in switches

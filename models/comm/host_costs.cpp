@@ -20,11 +20,6 @@ namespace {
 
 constexpr std::int64_t kSocketTask = 64 * 1024;  // a message uses one stream for each so many bytes
 
-// What one channel loads from host memory.
-Bandwidth host_rate(const sim::ProtocolParameters& costs) {
-  return costs.host_rate.raw() > 0 ? costs.host_rate : costs.channel_rate;
-}
-
 // The lower of two rates of which 0 is no limit.
 Bandwidth lower(Bandwidth a, Bandwidth b) {
   if (a.raw() == 0 || b.raw() == 0) return std::max(a, b);
@@ -71,10 +66,9 @@ bool passes_relay(Protocol protocol, const Connection& connection) {
 Result<void> CommCosts::add_host_costs(const sim::Schedule& schedule, const sim::Group& group,
                                        const Connection& connection, ConnectionCost& cost) const {
   const Protocol protocol = schedule.call.protocol;
-  const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
   const Lane& sender = schedule.lanes[connection.from.index()];
   const Lane& receiver = schedule.lanes[connection.to.index()];
-  if (passes_relay(protocol, connection)) cost.latency += costs.hop_latency;
+  if (passes_relay(protocol, connection)) cost.latency += costs_of(schedule).hop_latency;
   if (connection.host.in.valid()) {
     RAILYARD_ASSIGN(const sim::Route load,
                     topology_->route({connection.host.in, group[receiver.rank].gpu}, 0));
@@ -85,12 +79,16 @@ Result<void> CommCosts::add_host_costs(const sim::Schedule& schedule, const sim:
       cost.grain = {};
     } else {
       cost.latency += way;
-      if (!cost.staged) cost.cap = lower(cost.cap, lane_rate(host_rate(costs), sender, cost));
+      if (!cost.staged) cost.cap = lower(cost.cap, load_rate(receiver));
     }
   }
   if (connection.host.sockets)
     add_socket_costs(largest_message(schedule, sender, cost), connection.host.streams, cost);
   return {};
+}
+
+Bandwidth CommCosts::load_rate(const Lane& lane) const {
+  return lane_rate(parameters_->gpu.host_load_rate, lane, ConnectionCost{});
 }
 
 void CommCosts::add_socket_costs(std::int64_t message, std::uint32_t streams,
@@ -120,12 +118,11 @@ Result<std::optional<SwitchFlow>> CommCosts::fetch_flow(const sim::Schedule& sch
                     topology_->route({connection.host.in, group[lane.rank].gpu}, 0));
     SwitchFlow flow;
     for (const sim::LinkId link : route) flow.uses.push_back({link, 1});
-    const sim::ProtocolParameters& costs = parameters_->protocol(protocol);
     ConnectionCost ratio;
-    set_wire_ratio(protocol, costs.wire_efficiency, ratio);
+    set_wire_ratio(protocol, parameters_->protocol(protocol).wire_efficiency, ratio);
     flow.wire_numerator = ratio.wire_numerator;
     flow.wire_denominator = ratio.wire_denominator;
-    flow.cap = lane_rate(host_rate(costs), lane, ratio);
+    flow.cap = load_rate(lane);
     return std::optional<SwitchFlow>(std::move(flow));
   }
   return std::optional<SwitchFlow>();

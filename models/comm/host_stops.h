@@ -2,12 +2,12 @@
 //
 //   shared memory   The FIFO lies in the memory of the receiver's CPU. Simple: the sender's operation
 //                   is a flow GPU -> that CPU, capped at P.channel_rate; the receiver's operation
-//                   then loads the slice, a flow CPU -> GPU capped at P.host_rate, before it moves
+//                   then loads the slice, a flow CPU -> GPU capped at gpu.host_load_rate x share, before it moves
 //                   anything on (sim::LaneCost::fetch). So both directions of a GPU's PCIe link are
 //                   used, each by the operation that causes it, and an operation that receives and
 //                   sends takes the time of both: a CTA waits for its loads before it stores.
 //                   LL kinds: the receiver polls the data itself, so that it is one cut-through flow
-//                   GPU -> CPU -> GPU capped at min(P.channel_rate, P.host_rate).
+//                   GPU -> CPU -> GPU capped at the lower of both rates.
 //   network         Without GPUDirect RDMA the flow goes GPU -> CPU -> NIC, and NIC -> CPU where the
 //                   receiver's operation loads the slice as above; LL kinds go on to the GPU at once.
 //                   LL leaves from host memory in any case, whatever GPUDirect may do.

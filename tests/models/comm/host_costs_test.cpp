@@ -75,6 +75,7 @@ struct Host {
     parameters.links[static_cast<std::size_t>(LinkClass::nvlink)] = {1, 100_ns};
     parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1, 200_ns};
     parameters.links[static_cast<std::size_t>(LinkClass::nic)] = {1, 300_ns};
+    parameters.gpu.host_load_rate = {};
     parameters.network.proxy_send = 700_ns;
     parameters.network.proxy_recv = 900_ns;
     parameters.network.flush = 1'100_ns;
@@ -92,9 +93,6 @@ struct Host {
     costs.hop_latency = hop;
     costs.net_hop_latency = net_hop;
     if (protocol != Protocol::ll128) costs.forward_grain = bytes(protocol == Protocol::ll ? 16 : 4'096);
-  }
-  void host_rate(Protocol protocol, Bandwidth rate) {
-    parameters.protocols[static_cast<std::size_t>(protocol)].host_rate = rate;
   }
   void add(int from, int to, LinkClass link_class, Bandwidth capacity) {
     sim::Link link;
@@ -176,7 +174,7 @@ sim::Route route(std::initializer_list<int> links) {
 
 TEST_CASE("shared memory, Simple: written to the host, loaded by the receiver's operation") {
   Host host;
-  host.host_rate(Protocol::simple, 9_GBps);
+  host.parameters.gpu.host_load_rate = 9_GBps;
   const sim::Schedule schedule = by_shared_memory(Protocol::simple);
   const ConnectionCost cost = cost_of(host, schedule);
   CHECK(cost.route == route({0}));
@@ -195,16 +193,16 @@ TEST_CASE("shared memory, Simple: written to the host, loaded by the receiver's 
   CHECK_FALSE(fetch_of(host, schedule, 0).has_value());  // the sender loads nothing
 }
 
-TEST_CASE("shared memory: half a CTA loads at half its rate, without a rate of its own as it sends") {
+TEST_CASE("shared memory: half a CTA loads at half its rate; 0 is no limit") {
   Host host;
   sim::Schedule schedule = by_shared_memory(Protocol::simple);
   schedule.lanes[1].copy_percent = 50;
-  CHECK(fetch_of(host, schedule)->cap == 10_GBps);
-  host.host_rate(Protocol::simple, 9_GBps);
+  CHECK(fetch_of(host, schedule)->cap == Bandwidth{});
+  host.parameters.gpu.host_load_rate = 9_GBps;
   host.parameters.protocols[static_cast<std::size_t>(Protocol::simple)].wire_efficiency = 0.5;
   const auto fetch = fetch_of(host, schedule);
   CHECK(sim::wire_bytes(*fetch, 100_B) == 200_B);
-  CHECK(fetch->cap == 9_GBps);  // 4.5 of payload, in wire bytes
+  CHECK(fetch->cap == Bandwidth::from_raw((9_GBps).raw() / 2));  // of wire bytes
 }
 
 TEST_CASE("shared memory, LL: the receiver polls the data, one flow through the host") {
@@ -217,11 +215,11 @@ TEST_CASE("shared memory, LL: the receiver polls the data, one flow through the 
   CHECK(cost.grain == 16_B);
   CHECK(cost.latency == 400_ns + 400_ns + 200_ns);
   CHECK(cost.cap == 20_GBps);
-  host.host_rate(Protocol::ll, 3_GBps);
+  host.parameters.gpu.host_load_rate = 3_GBps;
   cost = cost_of(host, schedule);
-  CHECK(cost.cap == 6_GBps);
+  CHECK(cost.cap == 3_GBps);
   host.set(Protocol::ll, {}, 400_ns, 600_ns);  // no limit of the sender's
-  CHECK(cost_of(host, schedule).cap == 6_GBps);
+  CHECK(cost_of(host, schedule).cap == 3_GBps);
 }
 
 TEST_CASE("plain passes the host's memory and nothing more") {
@@ -235,7 +233,7 @@ TEST_CASE("plain passes the host's memory and nothing more") {
 
 TEST_CASE("network without GPUDirect: out through the host, in by a load, no flush") {
   Host host;
-  host.host_rate(Protocol::simple, 9_GBps);
+  host.parameters.gpu.host_load_rate = 9_GBps;
   const sim::Schedule schedule = by_network(Protocol::simple, true, true);
   const ConnectionCost cost = cost_of(host, schedule);
   CHECK(cost.route == route({0, 4, 5, 6}));
