@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "calibrate/readers/log_text.h"
 
@@ -60,7 +61,9 @@ Identified identify_json(std::string_view text) {
   for (const Sign& sign : kJsonSigns) {
     if (!holds(text, sign)) continue;
     const std::size_t line = line_at(text, text.find(sign.first));
-    return {sign.kind, line, std::string(sign.first)};
+    std::string key(sign.first);
+    std::erase(key, '"');
+    return {sign.kind, line, std::move(key)};
   }
   return {};
 }

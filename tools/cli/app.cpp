@@ -14,6 +14,7 @@
 #include "sim/check.h"
 #include "sim/text.h"
 #include "sim/version.h"
+#include "tools/cli/calibrate_command.h"
 #include "tools/cli/calibrate_fit.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/explore_command.h"
@@ -39,6 +40,7 @@ struct Arguments {
   NcclPlanArguments nccl_plan;
   NcclCompareArguments nccl_compare;
   ScheduleArguments schedule;
+  CalibrateReadArguments calibrate_read;
   ValidateArguments validate;
   FitArguments fit;
   std::string help_on;
@@ -285,6 +287,20 @@ void add_schedule(CLI::App& app, ScheduleArguments& out) {
   check.footer("Example: railyard schedule check my-allreduce.xml");
 }
 
+void add_calibrate(CLI::App& app, CalibrateReadArguments& out, FitArguments& fit) {
+  CLI::App& calibrate = *app.add_subcommand("calibrate", "Read measurements, fit parameters");
+  calibrate.require_subcommand(1);
+  add_fit(calibrate, fit);
+  CLI::App& read = *calibrate.add_subcommand("read", "What measurement logs hold");
+  read.add_option("FILE", out.files,
+                  "nccl-tests, perftest, nvbandwidth, p2pBandwidthLatencyTest, OSU, PyTorch "
+                  "profiler traces (one per rank); told apart by their content")
+      ->required()
+      ->type_name("FILE...");
+  read.add_flag("--json", out.json, "Print everything as JSON, every measurement included");
+  read.footer("Example: railyard calibrate read all_reduce.log ib_write_bw.txt");
+}
+
 void add_help(CLI::App& app, Arguments& out) {
   CLI::App& help = *app.add_subcommand("help", "Help on a command or a topic");
   help.add_option("TOPIC", out.help_on, "A command, or one of the topics below");
@@ -335,9 +351,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_nccl(app, arguments.nccl_plan, arguments.nccl_compare);
   add_schedule(app, arguments.schedule);
   add_validate(app, arguments.validate);
-  CLI::App& calibrate = *app.add_subcommand("calibrate", "Measure, read logs, fit parameters");
-  calibrate.require_subcommand(1);
-  add_fit(calibrate, arguments.fit);
+  add_calibrate(app, arguments.calibrate_read, arguments.fit);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -379,7 +393,9 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
     return nccl->got_subcommand("plan") ? nccl_plan_command(arguments.nccl_plan)
                                         : nccl_compare_command(arguments.nccl_compare);
   if (app.got_subcommand("schedule")) return schedule_command(arguments.schedule);
-  if (app.got_subcommand("calibrate")) return calibrate_fit_command(arguments.fit);
+  if (const CLI::App* calibrate = app.get_subcommand("calibrate"); calibrate->parsed())
+    return calibrate->got_subcommand("fit") ? calibrate_fit_command(arguments.fit)
+                                            : calibrate_read_command(arguments.calibrate_read);
   if (app.got_subcommand("validate")) return validate_command(arguments.validate);
   return help_command(app, arguments.help_on);
 }

@@ -1,0 +1,18 @@
+// Any bytes as a log of p2pBandwidthLatencyTest: a value or a one-line error comes back, whatever
+// is kept is consistent, and every measurement can be used.
+#include "calibrate/readers/p2p_bandwidth.h"
+
+#include "tests/fuzz/measurement_log.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace calibrate = railyard::calibrate;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto result = calibrate::read_p2p_bandwidth(text, "fuzz");
+  if (!result.ok()) return fuzz::check_error(result.error().text());
+  for (const auto& each : result.value().matrices)
+    fuzz::require(each.matrix.rows.size() == each.matrix.cells.size() &&
+                  each.matrix.lines.size() == each.matrix.cells.size());
+  fuzz::check_notes(result.value().notes);
+  fuzz::check_measurements(calibrate::measurements(result.value()));
+  return 0;
+}
