@@ -8,6 +8,7 @@
 #include "calibrate/probes/common/args.h"
 #include "calibrate/probes/common/error.h"
 #include "calibrate/probes/common/json_text.h"
+#include "calibrate/probes/common/processors.h"
 #include "calibrate/probes/common/stats.h"
 
 namespace probe = railyard::probe;
@@ -135,4 +136,22 @@ TEST_CASE("run_probe: one line and the right status") {
   CHECK(probe::run_probe("probe_x", [] {}) == 0);
   CHECK(probe::run_probe("probe_x", [] { throw probe::ProbeError("no device"); }) == 1);
   CHECK(probe::run_probe("probe_x", [] { throw probe::UsageError("what?"); }) == 2);
+}
+
+TEST_CASE("lists of processors as the kernel writes them") {
+  const auto count = [](const char* list) {
+    const auto set = probe::parse_processors(list);
+    return set ? CPU_COUNT(&*set) : 0;
+  };
+  CHECK(count("0-3,8") == 5);
+  CHECK(count("0-31,64-95") == 64);
+  CHECK(count("7") == 1);
+  CHECK(count("") == 0);
+  CHECK(count("3-1") == 0);
+  CHECK(count("0-99999") == 0);
+  CHECK(count("all") == 0);
+  const auto set = probe::parse_processors("0-3,8");
+  REQUIRE(set.has_value());
+  CHECK(CPU_ISSET(8, &*set));
+  CHECK_FALSE(CPU_ISSET(4, &*set));
 }
