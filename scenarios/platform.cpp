@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "scenarios/profile.h"
 #include "sim/text.h"
 #include "topologies/machine.h"
 
@@ -246,6 +247,9 @@ Result<std::vector<std::string>> platform_profiles(const Platform& platform) {
   std::vector<std::string> names{own};
   const bool same = network == network_of_profile(own);
   if (!same && !network_profile(network).empty()) names.emplace_back(network_profile(network));
+  // What was fitted to measurements of this very system.
+  if (const std::string fitted = "platform-" + platform.name; is_shipped_profile(fitted))
+    names.push_back(fitted);
   return names;
 }
 

@@ -20,6 +20,8 @@ using sim::Parameters;
 using sim::Provenance;
 
 constexpr std::string_view kNotStated = "not stated";
+constexpr std::int64_t kMostRows = 1'000'000;  // of one size band
+constexpr double kMostError = 1e6;
 constexpr std::string_view kDefault = "default of the program; the profile does not state it";
 
 // A map from each name of an enum's table to a struct.
@@ -175,6 +177,10 @@ class Stack {
     const bool complete = complete_;
     reader.required("name", out_.name);
     reader.optional("partial", partial);
+    std::vector<std::string> fitted;
+    reader.optional("fitted_runs", fitted);
+    out_.fitted_runs.insert(out_.fitted_runs.end(), fitted.begin(), fitted.end());
+    read_validated(reader);
     read_groups(reader, out_);
     Origins origins(std::move(out_.provenance));
     if (const auto list = reader.find("provenance");
@@ -185,6 +191,24 @@ class Stack {
     out_.provenance = std::move(origins).complete(root);
     complete_ = complete || !partial;
     return check(root);
+  }
+
+  // What was found for one platform does not hold for what is based on it: the last file counts.
+  void read_validated(MapReader& reader) {
+    out_.validated.clear();
+    const auto list = reader.find("validated");
+    if (!list || !reader.take(expect(*list, Node::Kind::list))) return;
+    for (std::size_t i = 0; i < list->node->items.size(); ++i) {
+      MapReader item(list->item(i));
+      sim::ErrorBand band;
+      item.required("collective", band.collective);
+      item.required("band", band.band);
+      item.required("count", band.count, 1, kMostRows);
+      item.required("median", band.median, 0.0, kMostError);
+      item.required("p90", band.p90, 0.0, kMostError);
+      if (!reader.take(item.finish())) return;
+      out_.validated.push_back(std::move(band));
+    }
   }
 
   // Parameters that a part does not state may be missing still.
@@ -276,6 +300,27 @@ Node provenance_node(const std::vector<Provenance>& provenance) {
   return list;
 }
 
+// Which measurements stand behind the numbers.
+void add_record(const Parameters& parameters, Node& root) {
+  Node runs;
+  runs.kind = Node::Kind::list;
+  for (const std::string& run : parameters.fitted_runs) runs.items.push_back(scalar(run));
+  if (!runs.items.empty()) root.entries.push_back({"fitted_runs", {}, std::move(runs)});
+  Node bands;
+  bands.kind = Node::Kind::list;
+  for (const sim::ErrorBand& band : parameters.validated) {
+    Node item;
+    item.kind = Node::Kind::map;
+    item.entries.push_back({"collective", {}, scalar(band.collective)});
+    item.entries.push_back({"band", {}, scalar(band.band)});
+    item.entries.push_back({"count", {}, scalar(fmt::format("{}", band.count))});
+    item.entries.push_back({"median", {}, scalar(fmt::format("{:.4f}", band.median))});
+    item.entries.push_back({"p90", {}, scalar(fmt::format("{:.4f}", band.p90))});
+    bands.items.push_back(std::move(item));
+  }
+  if (!bands.items.empty()) root.entries.push_back({"validated", {}, std::move(bands)});
+}
+
 }  // namespace
 
 std::vector<std::string> parameter_paths() {
@@ -329,7 +374,37 @@ std::string write_profile(const Parameters& parameters) {
       RAILYARD_CHECK(set.ok(), "a parameter's path has names between its dots");
     });
   });
+  add_record(parameters, root);
   root.entries.push_back({"provenance", {}, provenance_node(parameters.provenance)});
+  return to_yaml(root);
+}
+
+std::string write_profile_part(const Parameters& parameters, const std::vector<std::string>& paths,
+                               const std::string& base) {
+  Node root;
+  root.kind = Node::Kind::map;
+  root.entries.push_back({"railyard_profile", {}, scalar(fmt::format("{}", kProfileVersion))});
+  root.entries.push_back({"name", {}, scalar(parameters.name)});
+  if (base.empty())
+    root.entries.push_back({"partial", {}, scalar("true")});
+  else
+    root.entries.push_back({"base", {}, scalar(base)});
+  const auto stated = [&](const std::string& path) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+  };
+  for_each_group(parameters, [&](const std::string& prefix, const auto& group) {
+    sim::for_each_field<std::decay_t<decltype(group)>>([&](const auto& field) {
+      const std::string path = fmt::format("{}.{}", prefix, field.name);
+      if (!stated(path)) return;
+      const auto set = set_value(root, path, scalar(field_text(group.*field.member)), {});
+      RAILYARD_CHECK(set.ok(), "a parameter's path has names between its dots");
+    });
+  });
+  add_record(parameters, root);
+  std::vector<Provenance> kept;
+  for (const Provenance& entry : parameters.provenance)
+    if (stated(entry.parameter)) kept.push_back(entry);
+  root.entries.push_back({"provenance", {}, provenance_node(kept)});
   return to_yaml(root);
 }
 
@@ -355,6 +430,12 @@ Result<std::string> find_profile(const Place& place, const std::string& name) {
   return place.error(fmt::format("no shipped profile '{}'{} (shipped: {}; a path contains '/')",
                                  printable(name, 60), sim::did_you_mean(name, names),
                                  fmt::join(shipped, ", ")));
+}
+
+bool is_shipped_profile(const std::string& name) {
+  std::error_code failed;
+  return name.find('/') == std::string::npos &&
+         fs::is_regular_file(profiles_directory() / (name + ".yaml"), failed);
 }
 
 Result<void> override_parameters(const Place& place, bool complete, Parameters& parameters) {

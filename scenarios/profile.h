@@ -11,6 +11,8 @@
 //   network: {...}
 //   links: {nvlink: {efficiency: 0.8, latency: 1us}, pcie: {...}, ...}
 //   protocols: {LL: {...}, LL128: {...}, Simple: {...}, plain: {...}}
+//   fitted_runs: [id, ...]  # measurements that numbers of this file were fitted to
+//   validated: [{collective: AllReduce, band: M, count: 20, median: 0.04, p90: 0.1}, ...]
 //   provenance:
 //     - {parameters: [gpu], origin: datasheet, source: "..."}      # a group or single parameters
 //
@@ -47,10 +49,16 @@ Result<sim::Parameters> profile_from_text(std::string_view text, const std::stri
 // The text of a profile file; read again, it gives the same parameters and provenance.
 std::string write_profile(const sim::Parameters& parameters);
 
+// Only some of its parameters: a profile over `base`, or a part to be named behind others.
+std::string write_profile_part(const sim::Parameters& parameters,
+                               const std::vector<std::string>& paths, const std::string& base);
+
 // The file of a profile: a bare name is a shipped profile, anything with a '/' or ending in .yaml
 // is a path relative to the file in which `place` was written.
 Result<std::string> find_profile(const Place& place, const std::string& name);
 std::vector<std::string> shipped_profiles();  // the complete ones
+
+bool is_shipped_profile(const std::string& name);  // partial ones too; no path
 
 // A scenario's `parameters:` block: single values over a profile, recorded with Origin::scenario.
 // The result is validated if `complete`; an error points at the value in the block.

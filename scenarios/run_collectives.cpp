@@ -1,8 +1,9 @@
 // Collectives one after the other, as nccl-tests runs them: all ranks call at once, the next call
 // begins when the last rank has left. Per call:
-//   time = max(host.collective_launch, host.collective_start + schedule)
+//   time = max(host.collective_launch x GPUs per process, host.collective_start + schedule)
 // since launches of consecutive iterations overlap with the kernels before them, a short collective
-// is bound by how fast the host can launch. `plain` has neither cost.
+// is bound by how fast the host can launch: one thread launches for all GPUs of its process. `plain`
+// has neither cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,12 +89,18 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
     row.channels = schedule.channels;
     row.time = context_->simulation.now() - begin_;
     if (row.protocol != sim::Protocol::plain)
-      row.time = std::max(host.collective_launch, host.collective_start + row.time);
+      row.time = std::max(launch_floor(), host.collective_start + row.time);
     const double seconds = sim::to_seconds(row.time);
     row.algbw = seconds > 0 ? static_cast<double>(row.size.raw()) / seconds * 1e-9 : 0;
     row.busbw = row.algbw * sim::bus_bandwidth_factor(row.collective, row.ranks);
     for (const auto& [each, plan] : step.plans) row.messages += each->records().back().messages;
     context_->result.collectives.push_back(row);
+  }
+
+  // What one iteration takes of the thread that launches it.
+  [[nodiscard]] sim::Duration launch_floor() const {
+    return context_->bound.parameters.host.collective_launch *
+           context_->scenario.ranks.gpus_per_process;
   }
 
   RunContext* context_;

@@ -230,6 +230,15 @@ struct Provenance {
   std::string source;  // where the figure was published or how it was fitted
 };
 
+// |predicted / measured - 1| over measurements that nothing was fitted to.
+struct ErrorBand {
+  std::string collective;
+  std::string band;  // by size: S < 64 KiB <= M <= 16 MiB < L
+  std::int64_t count = 0;
+  double median = 0;
+  double p90 = 0;
+};
+
 struct Parameters {
   std::string name;  // of the profile
   GpuParameters gpu;
@@ -241,6 +250,7 @@ struct Parameters {
   std::array<ProtocolParameters, kProtocols> protocols;  // by Protocol
   std::vector<Provenance> provenance;
   std::vector<std::string> fitted_runs;  // measurements that some of these numbers were fitted to
+  std::vector<ErrorBand> validated;      // how well they predicted measurements not fitted to
 
   [[nodiscard]] const LinkParameters& link(LinkClass c) const {
     return links[static_cast<std::size_t>(c)];

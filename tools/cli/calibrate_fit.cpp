@@ -28,8 +28,19 @@ Result<std::vector<FitInput>> inputs_of(const FitArguments& arguments) {
   return inputs;
 }
 
-Result<void> write_profile_file(const FittedProfile& fitted, const std::string& path) {
-  const std::string text = scenarios::write_profile(fitted.parameters);
+std::vector<std::string> determined(const FittedProfile& fitted) {
+  std::vector<std::string> names;
+  for (const calibrate::FittedParameter& each : fitted.fit.parameters)
+    if (each.determined) names.push_back(each.name);
+  return names;
+}
+
+Result<void> write_profile_file(const FittedProfile& fitted, const FitArguments& arguments) {
+  const std::string& path = arguments.out;
+  const std::string text =
+      arguments.part
+          ? scenarios::write_profile_part(fitted.parameters, determined(fitted), "")
+          : scenarios::write_profile(fitted.parameters);
   std::ofstream out(path, std::ios::binary);
   out << text;
   if (!out.flush()) return sim::bad_input("cannot be written", path);
@@ -50,7 +61,7 @@ Result<int> fit(const FitArguments& arguments) {
   if (!arguments.name.empty()) fitted.parameters.name = arguments.name;
   const std::string text = fit_text(fitted);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!arguments.out.empty()) RAILYARD_TRY(write_profile_file(fitted, arguments.out));
+  if (!arguments.out.empty()) RAILYARD_TRY(write_profile_file(fitted, arguments));
   return kDone;
 }
 

@@ -13,6 +13,7 @@ struct FitArguments {
   std::vector<std::string> sets;
   std::string out;  // profile to write; empty: to standard output
   std::string name;
+  bool part = false;  // only what was fitted, to be named behind the scenario's own profiles
   std::size_t most_parameters = 8;  // of one platform; a class of hardware may take more
   std::size_t jobs = 0;
 };

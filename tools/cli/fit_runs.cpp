@@ -116,6 +116,12 @@ Result<void> check_inputs(const FitRuns& job) {
   return {};
 }
 
+// Four significant digits: more than any of them is known to.
+double rounded(double value) {
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 3);
+  return std::round(value / unit) * unit;
+}
+
 // The chosen values in place, each with where it comes from.
 Result<void> adopt(const FitRuns& job, FittedProfile& out) {
   std::vector<std::string> names;
@@ -123,7 +129,7 @@ Result<void> adopt(const FitRuns& job, FittedProfile& out) {
   const std::size_t rows = out.fit.predicted.size();
   for (const calibrate::FittedParameter& fitted : out.fit.parameters) {
     if (!fitted.determined) continue;
-    RAILYARD_TRY(sim::set_parameter(out.parameters, fitted.name, fitted.value));
+    RAILYARD_TRY(sim::set_parameter(out.parameters, fitted.name, rounded(fitted.value)));
     const double percent = (fitted.high / fitted.value - 1) * 100;
     for (sim::Provenance& entry : out.parameters.provenance)
       if (entry.parameter == fitted.name)
