@@ -67,6 +67,7 @@ void raise_copy_rates(sim::Parameters& p) {
     protocol.channel_rate = sim::scale(protocol.channel_rate, 1 + kChange);
     protocol.local_rate = sim::scale(protocol.local_rate, 1 + kChange);
   }
+  p.gpu.host_load_rate = sim::scale(p.gpu.host_load_rate, 1 + kChange);
 }
 
 void raise_launch_costs(sim::Parameters& p) {
