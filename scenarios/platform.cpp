@@ -167,7 +167,7 @@ class Writer {
   }
 
   Result<void> profile() {
-    RAILYARD_ASSIGN(const std::vector<std::string> names, platform_profiles(platform_));
+    RAILYARD_ASSIGN(const std::vector<std::string> names, platform_profiles(platform_, call_.env));
     std::vector<Node> items;
     for (const std::string& name : names) items.push_back(scalar(name));
     put("profile", items.size() == 1 ? std::move(items.front()) : list(std::move(items)));
@@ -239,7 +239,8 @@ std::string_view network_profile(NetworkClass network) {
 
 }  // namespace
 
-Result<std::vector<std::string>> platform_profiles(const Platform& platform) {
+Result<std::vector<std::string>> platform_profiles(const Platform& platform,
+                                                   const std::map<std::string, std::string>& env) {
   auto machine = topologies::find_machine(platform.machine);
   if (!machine.ok()) return no_scenario(machine.error().message);
   const std::string own = machine.value().profile;
@@ -247,6 +248,9 @@ Result<std::vector<std::string>> platform_profiles(const Platform& platform) {
   std::vector<std::string> names{own};
   const bool same = network == network_of_profile(own);
   if (!same && !network_profile(network).empty()) names.emplace_back(network_profile(network));
+  const auto matching = env.find("FI_CXI_RX_MATCH_MODE");
+  if (network == NetworkClass::slingshot && matching != env.end() && matching->second == "software")
+    names.emplace_back("net-slingshot-software");
   // What was fitted to measurements of this very system.
   if (const std::string fitted = "platform-" + platform.name; is_shipped_profile(fitted))
     names.push_back(fitted);

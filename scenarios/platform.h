@@ -112,7 +112,10 @@ struct PlatformText {
 Result<PlatformText> platform_yaml(const Platform& platform, const PlatformCall& call);
 
 // The profiles of a platform, the machine's first, its network's behind it where they differ.
-Result<std::vector<std::string>> platform_profiles(const Platform& platform);
+// Variables of the network's own library count where they change what a message costs
+// (FI_CXI_RX_MATCH_MODE).
+Result<std::vector<std::string>> platform_profiles(const Platform& platform,
+                                                   const std::map<std::string, std::string>& env);
 
 // The variables that scenario_of() keeps; what is dropped gets a note.
 std::map<std::string, std::string> usable_variables(const Platform& platform,

@@ -2,7 +2,8 @@
 // begins when the last rank has left. Per call:
 //   time = max(host.collective_launch x GPUs per process, host.collective_start + schedule)
 // since launches of consecutive iterations overlap with the kernels before them, a short collective
-// is bound by how fast the host can launch: one thread launches for all GPUs of its process. `plain`
+// is bound by how fast the host can launch: one thread launches for all GPUs of its process, unless
+// each has a thread. `plain`
 // has neither cost.
 #include <fmt/format.h>
 
@@ -99,8 +100,9 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
 
   // What one iteration takes of the thread that launches it.
   [[nodiscard]] sim::Duration launch_floor() const {
+    const topologies::PlacementSpec& ranks = context_->scenario.ranks;
     return context_->bound.parameters.host.collective_launch *
-           context_->scenario.ranks.gpus_per_process;
+           (ranks.thread_per_gpu ? 1 : ranks.gpus_per_process);
   }
 
   RunContext* context_;
