@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "scenarios/error_band.h"
 #include "scenarios/run_parts.h"
 
 namespace railyard::scenarios {
@@ -36,8 +37,9 @@ void add_notes(const Scenario& scenario, RunResult& result) {
   for (const auto& [origin, count] : origins)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, origin);
   if (!text.empty())
-    result.notes.push_back(fmt::format("profile {}: parameters by origin: {}; never validated here",
-                                       scenario.parameters.name, text));
+    result.notes.push_back(
+        fmt::format("profile {}: parameters by origin: {}", scenario.parameters.name, text));
+  for (std::string& note : error_notes(scenario)) result.notes.push_back(std::move(note));
 }
 
 // What NCCL's plan of the groups loses or approximates, each line once.

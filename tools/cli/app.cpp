@@ -251,12 +251,18 @@ void add_nccl(CLI::App& app, NcclPlanArguments& out, NcclCompareArguments& compa
 
 void add_fit(CLI::App& app, FitArguments& out) {
   CLI::App& fit = *app.add_subcommand("fit", "Fit a platform's parameters to measurements of it");
-  fit.add_option("LOG", out.logs, "Logs of nccl-tests, or measured runs (.yaml)")->required();
+  fit.add_option("FILE", out.files,
+                 "A scenario (machine, version, environment) and logs of nccl-tests on it; or "
+                 "measured runs (.yaml), which state their own platform")
+      ->required()
+      ->type_name("SCENARIO LOG... | RUN.yaml...");
+  fit.footer("Example: railyard calibrate fit my-node.yaml all_reduce.log -o my-node-profile.yaml");
   fit.add_option("--parameter,-p", out.parameters, "Dotted path of a parameter to fit; repeatable")
       ->delimiter(',');
   fit.add_option("--set", out.sets, "KEY=VALUE for the scenarios");
   fit.add_option("--most", out.most_parameters, "Most parameters to fit (default: 8, a platform's)");
   fit.add_option("-o,--output", out.out, "Profile to write");
+  fit.add_option("--largest", out.largest, "Leave out longer messages, in bytes");
   fit.add_option("--name", out.name, "Name of the profile");
   fit.add_flag("--part", out.part,
                "Write only what was fitted: a part to be named behind the profiles it was fitted on");
@@ -271,6 +277,8 @@ void add_validate(CLI::App& app, ValidateArguments& out) {
                       "checkout)");
   validate.add_option("--runs", out.runs, "Only runs whose id matches, with * and ?");
   validate.add_option("--set", out.sets, "KEY=VALUE for every scenario");
+  validate.add_option("--log", out.log, "A log of nccl-tests of one's own, with SCENARIO");
+  validate.add_option("SCENARIO", out.scenario, "The platform that --log was measured on");
   validate.add_option("--html", out.html, "Write a page with measured and predicted curves");
   validate.add_option("--journal", out.journal,
                       "File of finished runs: an interrupted validation goes on where it was");

@@ -10,6 +10,7 @@
 #include "calibrate/validation/measured_run.h"
 #include "scenarios/profile.h"
 #include "tools/cli/exit_status.h"
+#include "tools/cli/fit_inputs.h"
 #include "tools/cli/fit_runs.h"
 #include "tools/cli/interrupt.h"
 
@@ -18,10 +19,30 @@ namespace {
 
 using sim::Result;
 
-Result<std::vector<FitInput>> inputs_of(const FitArguments& arguments) {
+Result<std::vector<FitInput>> inputs_of_logs(const FitArguments& arguments) {
   std::vector<FitInput> inputs;
-  for (const std::string& log : arguments.logs) {
-    RAILYARD_ASSIGN(const calibrate::MeasuredRun run, calibrate::read_measured_run(log));
+  std::string device;
+  if (arguments.files.size() < 2)
+    return sim::bad_input("no log: expected SCENARIO LOG...", arguments.files.front());
+  for (auto log = arguments.files.begin() + 1; log != arguments.files.end(); ++log) {
+    RAILYARD_ASSIGN(std::vector<LogInput> made,
+                    log_inputs(*log, arguments.files.front(), arguments.sets, device));
+    for (LogInput& each : made) inputs.push_back(std::move(each.input));
+  }
+  return inputs;
+}
+
+Result<std::vector<FitInput>> inputs_of(const FitArguments& arguments) {
+  RAILYARD_ASSIGN(const bool logs, is_scenario(arguments.files.front()));
+  if (logs) return inputs_of_logs(arguments);
+  std::vector<FitInput> inputs;
+  for (const std::string& log : arguments.files) {
+    RAILYARD_ASSIGN(calibrate::MeasuredRun run, calibrate::read_measured_run(log));
+    for (auto* rows : {&run.rows, &run.rows_in_place})
+      if (arguments.largest > 0)
+        std::erase_if(*rows, [&](const calibrate::MeasuredRow& row) {
+          return row.size.raw() > arguments.largest;
+        });
     RAILYARD_ASSIGN(FitInput input, fit_input(run, arguments.sets));
     inputs.push_back(std::move(input));
   }

@@ -104,14 +104,21 @@ class Model {
   const FitRuns& job_;
 };
 
+// The machine's profile: the first of those named one over another.
+std::string machine_profile(const FitInput& input) {
+  const std::string& named = input.scenario.profile;
+  return named.substr(0, named.find(" + "));
+}
+
+// A single node names no network's profile, so only the machine's must be the same.
 Result<void> check_inputs(const FitRuns& job) {
   if (job.inputs.empty()) return sim::bad_input("no measurements to fit to");
-  const std::string& profile = job.inputs.front().scenario.profile;
+  const std::string profile = machine_profile(job.inputs.front());
   for (const FitInput& input : job.inputs)
-    if (input.scenario.profile != profile)
+    if (machine_profile(input) != profile)
       return sim::bad_input(fmt::format("'{}' is measured on another platform (profile {}) than "
                                         "'{}' ({}): one profile serves one platform",
-                                        input.name, input.scenario.profile,
+                                        input.name, machine_profile(input),
                                         job.inputs.front().name, profile));
   return {};
 }

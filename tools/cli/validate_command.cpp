@@ -15,6 +15,7 @@
 
 #include "calibrate/validation/measured_run.h"
 #include "tools/cli/exit_status.h"
+#include "tools/cli/fit_inputs.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/validation.h"
@@ -105,8 +106,30 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
-Result<int> validate(const ValidateArguments& arguments) {
+// A user's own log on the scenario of its platform.
+Result<std::vector<Prediction>> predict_log(const ValidateArguments& arguments,
+                                            const PredictOptions& options) {
+  if (arguments.scenario.empty())
+    return sim::bad_input("--log needs the scenario that the log was measured on");
+  std::string device;
+  RAILYARD_ASSIGN(std::vector<LogInput> inputs,
+                  log_inputs(arguments.log, arguments.scenario, arguments.sets, device));
+  std::vector<Prediction> predictions;
+  for (LogInput& each : inputs) {
+    RAILYARD_ASSIGN(Prediction made, predict(std::move(each.run), each.input.scenario, options));
+    made.not_scored.clear();  // the scenario says what the platform is
+    predictions.push_back(std::move(made));
+  }
+  return predictions;
+}
+
+Result<std::vector<Prediction>> predict_reference(const ValidateArguments& arguments,
+                                                  const PredictOptions& options) {
   RAILYARD_ASSIGN(std::vector<MeasuredRun> runs, runs_of(arguments));
+  return predict_all(std::move(runs), arguments, options);
+}
+
+Result<int> validate(const ValidateArguments& arguments) {
   ValidationJournal journal;
   if (!arguments.journal.empty()) RAILYARD_TRY(journal.open(arguments.journal));
   PredictOptions options;
@@ -115,7 +138,8 @@ Result<int> validate(const ValidateArguments& arguments) {
   options.sets = arguments.sets;
   options.journal = arguments.journal.empty() ? nullptr : &journal;
   RAILYARD_ASSIGN(const std::vector<Prediction> predictions,
-                  predict_all(std::move(runs), arguments, options));
+                  arguments.log.empty() ? predict_reference(arguments, options)
+                                        : predict_log(arguments, options));
   if (!arguments.html.empty())
     RAILYARD_TRY(write_file(arguments.html, validation_html(predictions)));
   const std::string text = arguments.json ? validation_json(predictions)

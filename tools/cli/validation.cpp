@@ -64,10 +64,15 @@ Result<std::vector<JournalRow>> simulate(const Scenario& scenario, const Predict
 }  // namespace
 
 Result<Prediction> predict(MeasuredRun run, const PredictOptions& options) {
+  const Result<Scenario> scenario = scenario_of(run, options.sets);
+  return predict(std::move(run), scenario, options);
+}
+
+Result<Prediction> predict(MeasuredRun run, const Result<Scenario>& scenario,
+                           const PredictOptions& options) {
   Prediction out;
   out.run = std::move(run);
   out.not_scored = set_apart(out.run);
-  const Result<Scenario> scenario = scenario_of(out.run, options.sets);
   if (!scenario.ok()) {
     out.failed = scenario.error().text();
     return out;

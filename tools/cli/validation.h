@@ -52,6 +52,11 @@ struct PredictOptions {
 // Never reads a run's times but to put them beside the prediction.
 sim::Result<Prediction> predict(calibrate::MeasuredRun run, const PredictOptions& options);
 
+// The same on a scenario of one's own, or the error of making it.
+sim::Result<Prediction> predict(calibrate::MeasuredRun run,
+                                const sim::Result<scenarios::Scenario>& scenario,
+                                const PredictOptions& options);
+
 // The rows that a run is measured by: out of place, else in place.
 const std::vector<calibrate::MeasuredRow>& scored_rows(const calibrate::MeasuredRun& run);
 

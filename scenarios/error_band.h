@@ -1,0 +1,18 @@
+// What is known of the error of a run's predictions: the bands that a profile carries, for the
+// collectives and sizes that are run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace railyard::scenarios {
+
+// "S", "M" or "L", as ErrorBand::band.
+std::string_view size_band(sim::Bytes size);
+
+// One line per collective and band, or that the profile was never validated for them.
+std::vector<std::string> error_notes(const Scenario& scenario);
+
+}  // namespace railyard::scenarios

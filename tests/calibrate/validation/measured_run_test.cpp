@@ -1,0 +1,82 @@
+#include "calibrate/validation/measured_run.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/skip.h"
+
+using namespace railyard;
+using namespace railyard::calibrate;
+using sim::bytes;
+
+namespace {
+
+const std::string kPlatform =
+    "id: x\ncollective: AllReduce\nplatform: {name: p, machine: m, nodes: 2, gpus_per_node: 8}\n";
+
+std::string error_of(const std::string& text) {
+  const auto run = measured_run_from_text(text, "x.yaml");
+  return run.ok() ? "" : run.error().text();
+}
+
+}  // namespace
+
+TEST_CASE("measured run: times, or what follows from a bandwidth") {
+  const auto read = measured_run_from_text(
+      kPlatform +
+          "rows:\n  - [1000, 20.5, 0.1, 0.2]\n  - [2000000, null, 100, null]\n"
+          "  - [16000000, null, null, 375]\n  - [32000000, null, null, null]\n"
+          "rows_in_place: [[1000, 21, null, null]]\n",
+      "x.yaml");
+  REQUIRE(read.ok());
+  const MeasuredRun& run = read.value();
+  REQUIRE(run.rows.size() == 3);
+  CHECK(run.rows[0].time_us == 20.5);
+  // 2 MB at 100 GB/s = 20 us; busbw 375 GB/s of 16 ranks is algbw 200 GB/s: 16 MB in 80 us.
+  CHECK(run.rows[1].time_us == doctest::Approx(20));
+  CHECK(run.rows[2].time_us == doctest::Approx(80));
+  CHECK(run.rows_in_place[0].time_us == 21);
+  REQUIRE(run.notes.size() == 1);
+  CHECK(run.notes[0] == "x.yaml:8: 32000000 B has no time");
+}
+
+TEST_CASE("measured run: sizes that go down are sorted and noted") {
+  const auto read = measured_run_from_text(kPlatform + "rows: [[64, 2], [8, 1]]\n", "x.yaml");
+  REQUIRE(read.ok());
+  CHECK(read.value().rows[0].size == bytes(8));
+  REQUIRE(read.value().notes.size() == 1);
+  CHECK(read.value().notes[0] == "x.yaml:4: sizes that go down in rows; sorted");
+}
+
+TEST_CASE("measured run: errors name line and key") {
+  CHECK(error_of("[1, 2]") == "x.yaml:1: : expected a map: id, platform, rows, ...");
+  CHECK(error_of("id: x\ncollective: AllReduce\n") == "x.yaml:1: platform: missing");
+  CHECK(error_of("id: x\ncollective: A\nplatform: {name: p}\n") ==
+        "x.yaml:3: platform.machine: missing");
+  CHECK(error_of("id: x\ncollective: A\nplatform:\n  name: p\n  machine: m\n  nodes: two\n") ==
+        "x.yaml:6: platform.nodes: expected a count up to 1,000,000");
+  CHECK(error_of(kPlatform + "rows: [[a, 2]]\n") == "x.yaml:4: rows: expected [bytes, time_us, ...]");
+  CHECK(error_of(kPlatform + "rows: [[8, soon]]\n") ==
+        "x.yaml:4: rows: expected a time in microseconds, or null");
+  CHECK(error_of("id: x\n  bad") .starts_with("x.yaml:"));
+}
+
+TEST_CASE("measured run: the reference set is read whole" * doctest::test_suite("samples")) {
+  const std::string folder = std::string(RAILYARD_SHARED_DIR) + "/reference/measured";
+  if (!std::filesystem::is_directory(folder)) RAILYARD_SKIP("no reference measurements here");
+  const auto files = measured_run_files(folder, "");
+  REQUIRE(files.ok());
+  CHECK(files.value().size() == 200);
+  std::size_t rows = 0;
+  for (const std::string& file : files.value()) {
+    const auto run = read_measured_run(file);
+    CAPTURE(file);
+    REQUIRE_MESSAGE(run.ok(), (run.ok() ? "" : run.error().text()));
+    CHECK(file.ends_with("/" + run.value().id + ".yaml"));
+    rows += run.value().rows.size() + run.value().rows_in_place.size();
+  }
+  CHECK(rows > 4'886);  // the healthy values that were counted independently
+  CHECK(measured_run_files(folder, "alps-*").value().size() == 9);
+}

@@ -1,0 +1,30 @@
+// What `railyard calibrate fit` and `validate --log` compare with: nccl-tests logs run on the
+// platform of a scenario, or measured runs, which state their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/validation/measured_run.h"
+#include "scenarios/scenario.h"
+#include "sim/result.h"
+#include "tools/cli/fit_runs.h"
+
+namespace railyard::cli {
+
+// A table of an nccl-tests log on the platform of `scenario`: its collective, sizes, ranks and
+// launch mode replace the scenario's; machine, version and environment stay. A log's GPUs must all
+// be of one model: `device` is the first one seen, filled if empty; another is refused by name.
+// The run as measured comes with it.
+struct LogInput {
+  FitInput input;
+  calibrate::MeasuredRun run;
+};
+sim::Result<std::vector<LogInput>> log_inputs(const std::string& log, const std::string& scenario,
+                                              const std::vector<std::string>& sets,
+                                              std::string& device);
+
+// Whether a YAML file is a scenario (has `railyard:`) and not a measured run.
+sim::Result<bool> is_scenario(const std::string& path);
+
+}  // namespace railyard::cli
