@@ -36,7 +36,8 @@ std::vector<LogSection> sections(const NcclTestsLog& log) {
     add_detail(section, "type", topologies::list_of(types));
     add_detail(section, "NCCL", table.nccl);
     if (table.process_count > 0)
-      section.details.push_back(fmt::format("{} processes", table.process_count));
+      section.details.push_back(
+          fmt::format("{} process{}", table.process_count, table.process_count == 1 ? "" : "es"));
     section.line = table.line;
     all.push_back(std::move(section));
   }

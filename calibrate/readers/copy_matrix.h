@@ -25,6 +25,15 @@ struct CopyMatrix {
 // ("D\D", "GPU") before them are skipped.
 std::vector<std::int64_t> device_numbers(std::string_view line, std::string_view corner = {});
 
+// Calls use(row, column, value) for every cell that holds a figure above 0.
+template <typename Use>
+void for_each_figure(const CopyMatrix& matrix, Use use) {
+  for (std::size_t row = 0; row < matrix.cells.size(); ++row)
+    for (std::size_t column = 0; column < matrix.columns.size(); ++column)
+      if (const double value = matrix.cells[row][column].value_or(0); value > 0)
+        use(row, column, value);
+}
+
 // Takes a line as the next row. False: the line is no row, the matrix has ended.
 // A row with too few or too many cells is left out, with a note.
 bool add_row(CopyMatrix& matrix, std::string_view line, std::size_t number, Notes& notes);

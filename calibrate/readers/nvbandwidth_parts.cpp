@@ -72,6 +72,22 @@ Ends ends_of(const NvbandwidthTest& test, std::size_t row, std::size_t column) {
   return backwards ? Ends{at_column, at_row} : Ends{at_row, at_column};
 }
 
+Measurement copy_of(const NvbandwidthTest& test, Ends ends, double value) {
+  Measurement m;
+  m.kind = MeasurementKind::copy;
+  m.test = test.name;
+  m.to = ends.to;
+  m.from = test.direction == CopyDirection::unsaid ? ends.to : ends.from;  // inside one device
+  m.bidirectional =
+      test.direction == CopyDirection::both || test.name.find("bidirectional") != std::string::npos;
+  m.shared = test.shared;
+  if (test.latency)
+    m.us = value / 1e3;
+  else
+    m.gb_per_s = value;
+  return m;
+}
+
 std::string_view device_name(const NvbandwidthLog& log, std::int64_t number) {
   for (const NvbandwidthDevice& device : log.devices)
     if (device.number == number) return device.name;
@@ -143,33 +159,15 @@ std::vector<Measurement> measurements(const NvbandwidthLog& log) {
   for (const NvbandwidthTest& test : log.tests) {
     const bool local = test.direction == CopyDirection::unsaid;
     if (local && test.description.find("(row)") != std::string::npos) continue;
-    for (std::size_t row = 0; row < test.matrix.cells.size(); ++row) {
-      for (std::size_t column = 0; column < test.matrix.columns.size(); ++column) {
-        const double cell = test.matrix.cells[row][column].value_or(0);
-        if (cell <= 0) continue;
-        Ends ends = ends_of(test, row, column);
-        if (local) ends.from = ends.to;
-        Measurement m;
-        m.kind = MeasurementKind::copy;
-        m.test = test.name;
-        m.from = ends.from;
-        m.to = ends.to;
-        m.bidirectional = test.direction == CopyDirection::both ||
-                          test.name.find("bidirectional") != std::string::npos;
-        m.shared = test.shared;
-        m.nodes = hosts.empty() ? 1 : static_cast<std::int64_t>(hosts.size());
-        if (test.latency)
-          m.us = cell / 1e3;
-        else
-          m.gb_per_s = cell;
-        if (!test.latency) m.bytes = log.buffer_bytes;
-        for (const std::int64_t end : {ends.from, ends.to})
-          add_distinct(m.devices, device_name(log, end));
-        m.file = log.source;
-        m.line = test.matrix.lines[row];
-        all.push_back(std::move(m));
-      }
-    }
+    for_each_figure(test.matrix, [&](std::size_t row, std::size_t column, double value) {
+      Measurement m = copy_of(test, ends_of(test, row, column), value);
+      m.nodes = hosts.empty() ? 1 : static_cast<std::int64_t>(hosts.size());
+      if (!test.latency) m.bytes = log.buffer_bytes;
+      for (const std::int64_t end : {m.from, m.to}) add_distinct(m.devices, device_name(log, end));
+      m.file = log.source;
+      m.line = test.matrix.lines[row];
+      all.push_back(std::move(m));
+    });
   }
   return all;
 }

@@ -120,26 +120,22 @@ std::vector<Measurement> measurements(const P2pBandwidthLog& log) {
   std::vector<Measurement> all;
   for (const P2pMatrix& each : log.matrices) {
     if (each.host_time) continue;
-    for (std::size_t row = 0; row < each.matrix.cells.size(); ++row) {
-      for (std::size_t column = 0; column < each.matrix.columns.size(); ++column) {
-        const double cell = each.matrix.cells[row][column].value_or(0);
-        if (cell <= 0) continue;
-        Measurement m;
-        m.kind = MeasurementKind::copy;
-        m.test = each.title;
-        m.from = each.matrix.rows[row];
-        m.to = each.matrix.columns[column];
-        m.bidirectional = each.bidirectional;
-        m.nodes = 1;
-        (each.latency ? m.us : m.gb_per_s) = cell;
-        for (const P2pDevice& device : log.devices)
-          if (device.number == m.from || device.number == m.to)
-            add_distinct(m.devices, device.name);
-        m.file = log.source;
-        m.line = each.matrix.lines[row];
-        all.push_back(std::move(m));
-      }
-    }
+    const CopyMatrix& matrix = each.matrix;
+    for_each_figure(matrix, [&](std::size_t row, std::size_t column, double value) {
+      Measurement m;
+      m.kind = MeasurementKind::copy;
+      m.test = each.title;
+      m.from = matrix.rows[row];
+      m.to = matrix.columns[column];
+      m.bidirectional = each.bidirectional;
+      m.nodes = 1;
+      (each.latency ? m.us : m.gb_per_s) = value;
+      for (const P2pDevice& device : log.devices)
+        if (device.number == m.from || device.number == m.to) add_distinct(m.devices, device.name);
+      m.file = log.source;
+      m.line = matrix.lines[row];
+      all.push_back(std::move(m));
+    });
   }
   return all;
 }

@@ -62,6 +62,14 @@ std::vector<Placed> columns_of(std::string_view line) {
   return placed;
 }
 
+// Every "[unit]" of the header belongs to a known column.
+bool all_known(std::string_view header, const std::vector<Placed>& columns) {
+  const auto units = [](const Placed& placed) { return placed.column->label.ends_with('['); };
+  return header.find("#iterations") != header.npos &&
+         std::count(header.begin(), header.end(), '[') ==
+             std::count_if(columns.begin(), columns.end(), units);
+}
+
 bool is_dashes(std::string_view line) {
   return line.size() >= 20 && line.find_first_not_of('-') == line.npos;
 }
@@ -73,6 +81,8 @@ class Reader {
   sim::Result<PerftestLog> read(std::string_view text) {
     for (std::string_view line; lines_.next(line);) this->line(trim(without_tag(line)));
     end_table();
+    if (tables_.empty() && unknown_ != 0)
+      return error_at(file_, unknown_, "perftest's results, but with columns that are not known");
     if (tables_.empty() && banner_ != 0)
       return error_at(file_, banner_,
                       "perftest's banner, but no results after it: the other end "
@@ -106,6 +116,12 @@ class Reader {
     if (!columns_.empty() && !table_.rows.empty()) end_table();
     columns_ = columns_of(text);
     table_.line = lines_.number();
+    if (!all_known(text, columns_)) {  // a figure in the wrong column would be worse than none
+      notes_.add(table_.line, "columns that are not known here: the rows are left out");
+      unknown_ = table_.line;
+      columns_.clear();
+      return;
+    }
     for (const Placed& placed : columns_) {
       if (placed.column->kind == Kind::bandwidth) table_.unit = placed.unit;
       if (placed.column->kind == Kind::time) {
@@ -224,7 +240,7 @@ class Reader {
   std::vector<Placed> columns_;  // empty until the table's header
   std::string gpu_, next_gpu_;   // of this run; announced before the next banner
   std::vector<PerftestTable> tables_;
-  std::size_t banner_ = 0;
+  std::size_t banner_ = 0, unknown_ = 0;
 };
 
 }  // namespace

@@ -180,8 +180,9 @@ std::vector<Measurement> measurements(const PerftestLog& log) {
                                         : MessagePattern::stream;
       m.bytes = row.bytes;
       m.us = table.latency ? (row.typical ? row.typical : row.mean) : std::nullopt;
-      m.gb_per_s = row.average;
-      if (m.us.value_or(m.gb_per_s.value_or(0)) <= 0 || row.bytes <= 0) continue;
+      if (!table.latency) m.gb_per_s = row.average;
+      const double figure = table.latency ? m.us.value_or(0) : m.gb_per_s.value_or(0);
+      if (figure <= 0 || row.bytes <= 0) continue;
       m.ranks = 2;
       add_distinct(m.devices, table.setting("Device"));
       add_distinct(m.devices, table.gpu);

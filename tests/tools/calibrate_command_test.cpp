@@ -21,10 +21,10 @@ constexpr const char* kTable =
     "# Avg bus bandwidth    : 10.25\n";
 
 std::string trace(int rank, int us) {
-  return R"({"distributedInfo":{"rank":)" + std::to_string(rank) +
-         R"(,"world_size":2},"traceEvents":[{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce(x)","ts":5,"dur":)" +
+  return R"j({"distributedInfo":{"rank":)j" + std::to_string(rank) +
+         R"j(,"world_size":2},"traceEvents":[{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce(x)","ts":5,"dur":)j" +
          std::to_string(us) +
-         R"(,"args":{"Collective name":"allreduce","In msg nelems":1000,"Group size":2,"dtype":"Float","Process Group Name":"0"}}]})";
+         R"j(,"args":{"Collective name":"allreduce","In msg nelems":1000,"Group size":2,"dtype":"Float","Process Group Name":"0"}}]})j";
 }
 
 TEST_CASE("calibrate read: what each file is, holds and lacks") {

@@ -67,6 +67,11 @@ std::string notes_text(const std::vector<Note>& notes, const std::string& path) 
   return text;
 }
 
+std::string usable_text(std::size_t measurements) {
+  return fmt::format("  {} measurement{} can be used\n", measurements,
+                     measurements == 1 ? "" : "s");
+}
+
 std::string file_text(const File& file) {
   const auto sections = calibrate::sections_of(file.log);
   std::string text =
@@ -76,7 +81,7 @@ std::string file_text(const File& file) {
     text += "  " + section_text(sections[i]) + "\n";
   if (sections.size() > kShownSections)
     text += fmt::format("  and {} more tables\n", sections.size() - kShownSections);
-  text += fmt::format("  {} measurements can be used\n", calibrate::measurements(file.log).size());
+  text += usable_text(calibrate::measurements(file.log).size());
   return text + notes_text(calibrate::notes_of(file.log), file.path);
 }
 

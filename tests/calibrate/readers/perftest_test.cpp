@@ -162,6 +162,10 @@ TEST_CASE("perftest text: traps") {
   CHECK(mentions(down.notes, "sizes go down, from 65536 to 2"));
   CHECK(mentions(down.notes, "bandwidth of 0 at 4 bytes: not used"));
   CHECK(measurements(down).size() == 2);
+  std::string novel = kGbits;
+  novel.replace(novel.find("MsgRate[Mpps]"), 13, "Novelty[x]  MsgRate[Mpps]");
+  CHECK(error_of(read_perftest, banner("RDMA_Write BW Test") + novel + row) ==
+        "test.log:8: perftest's results, but with columns that are not known");
   const PerftestLog none = read(kGbits + row);
   CHECK(mentions(none.notes, "no banner says which test this is"));
   // Two banners and two headers interleaved, one row.
