@@ -96,8 +96,8 @@ TEST_CASE("without GPUDirect NICs use the memory of the CPUs of both GPUs") {
       for (const auto& [rank, stop] :
            {std::pair{edge.from, edge.host.out}, std::pair{edge.from, edge.host.out_ll},
             std::pair{edge.to, edge.host.in}})
-        CHECK(plan.name(stop) == fmt::format("node{}/cpu{}", group[rank].node,
-                                             group[rank].local_index / 4));
+        CHECK(plan.name(stop) ==
+              fmt::format("node{}/cpu{}", group[rank].node, group[rank].local_index / 4));
     }
   CHECK(across > 0);
 }
@@ -119,8 +119,8 @@ TEST_CASE("sockets: streams as NCCL's variables have them") {
 }
 
 TEST_CASE("sends and receives stop where rings do") {
-  const Planned plan(text(kTwoNodes, "p2p: false, gpudirect: false",
-                          "{collective: AllToAll, sizes: [1MiB]}"));
+  const Planned plan(
+      text(kTwoNodes, "p2p: false, gpudirect: false", "{collective: AllToAll, sizes: [1MiB]}"));
   sim::CollectiveCall call;
   call.collective = sim::Collective::all_to_all;
   call.size = 1_MiB;
@@ -142,8 +142,8 @@ sim::Duration last(const RunResult& result) { return result.collectives.back().t
 TEST_CASE("each detour through the memory of hosts costs time") {
   const std::string ring = "env: {NCCL_ALGO: Ring, NCCL_PROTO: Simple}\n";
   const auto time = [&](const char* cluster, const std::string& setup) {
-    return last(good_run(read(text(cluster, setup, "{collective: AllReduce, sizes: [16MiB]}",
-                                   ring))));
+    return last(
+        good_run(read(text(cluster, setup, "{collective: AllReduce, sizes: [16MiB]}", ring))));
   };
   const sim::Duration direct = time(kTwoNodes, "");
   const sim::Duration staged = time(kTwoNodes, "gpudirect: false");

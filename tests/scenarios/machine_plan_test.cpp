@@ -51,7 +51,8 @@ std::set<std::string> transports(const Planned& planned) {
 
 // Every channel's ring visits every rank once.
 void check_rings(const Planned& planned) {
-  const sim::Channels channels = channels_of(*planned.plan, planned.topology, planned.world);
+  const sim::Channels channels =
+      planned_communicator(planned.plan, planned.topology, planned.world).channels;
   REQUIRE(!channels.empty());
   for (const sim::Channel& channel : channels) {
     std::set<std::uint32_t> ring(channel.ring.begin(), channel.ring.end());

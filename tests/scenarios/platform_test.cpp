@@ -244,7 +244,7 @@ void plan(const Scenario& scenario) {
   REQUIRE_MESSAGE(world.ok(), (world.ok() ? "" : world.error().text()));
   const auto group = plan_group(scenario, topology.value(), world.value());
   REQUIRE_MESSAGE(group.ok(), (group.ok() ? "" : group.error().text()));
-  CHECK(!channels_of(*group.value(), topology.value(), world.value()).empty());
+  CHECK(!planned_communicator(group.value(), topology.value(), world.value()).channels.empty());
 }
 
 TEST_CASE("every published run is a scenario that NCCL can plan, or says why it is none") {

@@ -95,7 +95,7 @@ TEST_CASE("a wrong value of a part is reported in the part, a missing one where 
   const std::string on_part =
       dir.write("on.yaml", "railyard_profile: 1\nname: on\nbase: ./part.yaml\n");
   CHECK(profile_error(on_part).starts_with(dir.path("./part.yaml") +
-                                           ":4:28: links.nic.efficiency: must be 0.001 to 1"));
+                                           ":4:27: links.nic.efficiency: must be 0.001 to 1"));
   dir.write("little.yaml",
             "railyard_profile: 1\nname: little\npartial: true\nhost: {op_launch: 1us}\n");
   const std::string on_little =

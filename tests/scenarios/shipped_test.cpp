@@ -64,7 +64,7 @@ TEST_CASE("the variants of the GPT-2 scenario differ in the network only") {
   const Scenario base = shipped("gpt2-xl-ddp-4x8-h100.yaml");
   const Scenario one = shipped("gpt2-xl-ddp-4x8-h100-one-rail.yaml");
   const Scenario thin = shipped("gpt2-xl-ddp-4x8-h100-oversubscribed.yaml");
-  CHECK(one.inputs.size() == 3);
+  CHECK(one.inputs.size() == 4);
   CHECK(one.cluster.overrides.nics_per_node == 1U);
   CHECK(one.ddp->batch_per_gpu == base.ddp->batch_per_gpu);
   CHECK(one.nccl.size() == base.nccl.size());
