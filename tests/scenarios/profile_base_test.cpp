@@ -159,25 +159,28 @@ TEST_CASE("parts are no profiles by themselves") {
   CHECK(shipped.count("gh200") == 1);
 }
 
-// What these figures were when each profile stated all of its own.
-TEST_CASE("machines' profiles have their generation's constants and their own") {
+TEST_CASE("machines' profiles have their generation's constants and their own figures") {
   const auto read = [](const std::string& name) {
     return read_profile(find_profile({}, name).value()).value().parameters;
   };
+  const auto rate = [](const sim::Parameters& p) {
+    return p.protocol(sim::Protocol::ll).channel_rate;
+  };
   const sim::Parameters h100 = read("h100-hgx");
-  CHECK(h100.gpu.sms == 132);
-  CHECK(h100.host.collective_start == sim::nanoseconds(4200));
-  CHECK(h100.link(sim::LinkClass::nvlink).efficiency == 0.86);
-  CHECK(h100.protocol(sim::Protocol::ll128).channel_rate == sim::gigabytes_per_second(37));
+  const sim::Parameters a100 = read("a100-dgx");
   const sim::Parameters v100 = read("v100-dgx1");
-  CHECK(v100.gpu.peak_tf32.per_second == 0);
-  CHECK(v100.link(sim::LinkClass::nvlink).latency == sim::nanoseconds(500));
-  CHECK(v100.link(sim::LinkClass::pcie).efficiency == 0.8);
-  CHECK(v100.protocol(sim::Protocol::simple).net_hop_latency == sim::nanoseconds(6420));
   const sim::Parameters gh200 = read("gh200");
-  CHECK(gh200.network.proxy_send == sim::nanoseconds(1700));
-  CHECK(gh200.link(sim::LinkClass::c2c).efficiency == 0.82);
-  CHECK(gh200.protocol(sim::Protocol::ll).hop_latency == sim::nanoseconds(290));
+  CHECK(h100.gpu.sms == 132);
+  CHECK(gh200.gpu.hbm_capacity == sim::bytes(96'000'000'000));
+  CHECK(gh200.link(sim::LinkClass::c2c).efficiency < h100.link(sim::LinkClass::c2c).efficiency);
+  CHECK(rate(gh200) == rate(h100));
+  CHECK(rate(read("h20-hgx")) == rate(h100));
+  CHECK(read("h20-hgx").gpu.sms == 78);
+  CHECK(v100.gpu.peak_tf32.per_second == 0);
+  CHECK(v100.link(sim::LinkClass::pcie).efficiency == 0.8);
+  CHECK(rate(v100) == rate(a100));
+  CHECK(rate(read("rtx4090-pcie")) == rate(a100));  // over class-ada and a100-pcie
+  CHECK(rate(v100) < rate(h100));
 }
 
 }  // namespace
