@@ -30,3 +30,31 @@ TEST_CASE("probe_cuda without a GPU") {
   CHECK(wrong.output == "probe_cuda: there is no part 'cookies' (see probe_cuda --help)\n");
 #endif
 }
+
+TEST_CASE("probe_nccl without a GPU or without NCCL") {
+#ifndef RAILYARD_PROBE_NCCL
+  RAILYARD_SKIP("probe_nccl is not built: no CUDA toolkit");
+#else
+  const auto run = [](const std::string& arguments) {
+    return tests::run_program("CUDA_VISIBLE_DEVICES= " RAILYARD_PROBE_NCCL " " + arguments);
+  };
+  const tests::ProgramRun no_device = run("");
+  CAPTURE(no_device.output);
+  CHECK(no_device.status == 1);
+  CHECK(no_device.output.rfind("probe_nccl: no CUDA device: ", 0) == 0);
+  CHECK(one_line(no_device.output));
+
+  const tests::ProgramRun no_library = run("--nccl-version --nccl /nonexistent/libnccl.so.2");
+  CHECK(no_library.status == 1);
+  CHECK(no_library.output ==
+        "probe_nccl: NCCL cannot be loaded (--nccl PATH, NCCL_HOME): /nonexistent/libnccl.so.2: "
+        "cannot open shared object file: No such file or directory\n");
+  CHECK(run("--operations AllReduce,Sum").output ==
+        "probe_nccl: there is no operation 'Sum' (see probe_nccl --help)\n");
+  CHECK(run("--settings Ring/LL256").output ==
+        "probe_nccl: there is no setting 'Ring/LL256' (see probe_nccl --help)\n");
+  CHECK(run("--ranks-per-gpu 2 --rank 0 --world 2 --address localhost").status == 2);
+  CHECK(run("--child-of-setting default").output ==
+        "probe_nccl: --child-of-setting is for the program itself (see probe_nccl --help)\n");
+#endif
+}
