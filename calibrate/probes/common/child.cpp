@@ -171,11 +171,11 @@ ChildResult run_child(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& environment,
                       double timeout_seconds) {
   int ends[2];
-  if (pipe(ends) != 0) fail_with_errno("pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0) fail_with_errno("pipe");  // no other child holds it open
   const pid_t child = fork();
   if (child < 0) fail_with_errno("fork");
   if (child == 0) {
-    close(ends[0]);
+    fcntl(ends[1], F_SETFD, 0);
     become(arguments, environment, ends[1]);
   }
   close(ends[1]);

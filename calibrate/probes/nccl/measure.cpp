@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <sstream>
+#include <utility>
+
+#include "calibrate/probes/common/agreement.h"
 
 namespace railyard::probe::nccl {
 namespace {
@@ -52,32 +54,9 @@ Effort agree(const Ranks& ranks, const std::string& cell, double once, double se
       bounded(seconds * 1e6 / (std::max(once, 0.1) * effort.calls), kFewestSamples, kMostSamples);
   Store* store = ranks.store();
   if (store == nullptr) return effort;
-  if (ranks.first())
-    store->set("effort/" + cell,
-               std::to_string(effort.calls) + " " + std::to_string(effort.samples));
-  std::istringstream text(store->get("effort/" + cell));
-  text >> effort.calls >> effort.samples;
-  if (!text || effort.calls < 1 || effort.samples < 1) throw ProbeError("rank 0 sent no effort");
+  effort.calls = static_cast<int>(number_of_first(*store, cell + "/calls", effort.calls));
+  effort.samples = static_cast<int>(number_of_first(*store, cell + "/samples", effort.samples));
   return effort;
-}
-
-// Of each sample the slowest rank's time.
-std::vector<double> over_all_processes(const Ranks& ranks, const std::string& cell,
-                                       std::vector<double> samples) {
-  Store* store = ranks.store();
-  if (store == nullptr) return samples;
-  std::ostringstream mine;
-  mine.precision(17);
-  for (const double time : samples) mine << time << ' ';
-  for (const std::string& text : store->all_gather("samples/" + cell, mine.str())) {
-    std::istringstream stream(text);
-    for (double& slowest : samples) {
-      double time = 0;
-      if (!(stream >> time)) throw ProbeError("a rank sent too few samples");
-      slowest = std::max(slowest, time);
-    }
-  }
-  return samples;
 }
 
 void measure_cell(const Ranks& ranks, const Operation& operation, std::int64_t bytes,
@@ -93,12 +72,13 @@ void measure_cell(const Ranks& ranks, const Operation& operation, std::int64_t b
   std::vector<double> samples;
   for (int i = 0; i < effort.samples; ++i)
     samples.push_back(sample(operation, ranks, count, effort.calls));
+  if (ranks.store() != nullptr) samples = slowest(*ranks.store(), cell, samples);
   const Labels labels = {{"operation", operation.name}, {"ranks", std::to_string(ranks.world())}};
   report.rows.push_back({"nccl.operation",
                          labels,
                          bytes,
                          bytes,
-                         summarize(over_all_processes(ranks, cell, samples)),
+                         summarize(std::move(samples)),
                          {},
                          ""});
   const double modelled = estimate(operation, ranks, count);
