@@ -105,9 +105,14 @@ PointResult point_result(const RunResult& result) {
 }
 
 std::string point_key(const scenarios::Scenario& scenario) {
-  // The resolved text names the profile; the numbers come from what it holds.
+  // The resolved text names the profile; the numbers come from what it holds, wherever those come
+  // from.
+  sim::Parameters numbers = scenario.parameters;
+  numbers.provenance.clear();
+  numbers.fitted_runs.clear();
+  numbers.validated.clear();
   return hex(scenarios::fnv1a(fmt::format("{}\n{}\n{}", sim::kVersion,
-                                          scenarios::write_profile(scenario.parameters),
+                                          scenarios::write_profile(numbers),
                                           scenarios::resolved_yaml(scenario))));
 }
 
