@@ -58,3 +58,26 @@ TEST_CASE("probe_nccl without a GPU or without NCCL") {
         "probe_nccl: --child-of-setting is for the program itself (see probe_nccl --help)\n");
 #endif
 }
+
+TEST_CASE("probe_verbs without an RDMA device") {
+#ifndef RAILYARD_PROBE_VERBS
+  RAILYARD_SKIP("probe_verbs is not built: no headers of rdma-core");
+#else
+  const tests::ProgramRun run = tests::run_program(RAILYARD_PROBE_VERBS " --loopback");
+  CAPTURE(run.output);
+  if (run.status == 0) RAILYARD_SKIP("this machine has an RDMA device");
+  CHECK(run.status == 1);
+  CHECK(run.output == "probe_verbs: no RDMA device: the list of the verbs library is empty\n");
+  const auto usage = [](const std::string& arguments) {
+    const tests::ProgramRun wrong = tests::run_program(RAILYARD_PROBE_VERBS " " + arguments);
+    CHECK(wrong.status == 2);
+    return wrong.output;
+  };
+  CHECK(usage("--verbs write,atomic") ==
+        "probe_verbs: there is no verb 'atomic'; write, read and send are (see probe_verbs "
+        "--help)\n");
+  CHECK(usage("--pairs 0") ==
+        "probe_verbs: sizes, pairs and depths are 1 or more, and below 2G (see probe_verbs "
+        "--help)\n");
+#endif
+}
