@@ -49,9 +49,10 @@ std::vector<std::string> error_notes(const Scenario& scenario) {
         collective, band, found->median * 100, found->p90 * 100, found->count));
   }
   if (!unknown.empty())
-    notes.push_back(fmt::format("profile {}: never validated here for {} (S < 64KiB, M to 16MiB, "
-                                "L above)",
-                                scenario.parameters.name, unknown));
+    notes.push_back(
+        fmt::format("profile {}: never validated here for {} (S < 64KiB, M to 16MiB, "
+                    "L above)",
+                    scenario.parameters.name, unknown));
   return notes;
 }
 

@@ -3,8 +3,8 @@
 // where a NIC cannot reach a GPU's memory (no GPUDirect RDMA, sockets).
 //
 // Buffers lie in the memory of the CPU nearest to the GPU whose proxy uses them (NCCL binds a
-// process to its GPU's CPUs): the relay's when sending by PXN, else the rank's own; a shared FIFO on
-// the receiver's side (NCCL_SHM_LOCALITY=2, the default; 1 is not modelled).
+// process to its GPU's CPUs): the relay's when sending by PXN, else the rank's own; a shared FIFO
+// on the receiver's side (NCCL_SHM_LOCALITY=2, the default; 1 is not modelled).
 //
 //   HostPaths paths(plan, topology, group);
 //   edge.host = paths.across(from, to, edge_nics);

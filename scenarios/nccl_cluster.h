@@ -37,9 +37,9 @@ Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
 Result<sim::Group> group_of(const Scenario& scenario, const sim::Topology& topology,
                             const std::string& name);
 
-// What a communicator on the plan is made of: rings, trees and heads of every channel, with the NICs
-// and the stops in host memory of each edge that is not straight from GPU to GPU; launch limits,
-// channels and stops of sends and receives.
+// What a communicator on the plan is made of: rings, trees and heads of every channel, with the
+// NICs and the stops in host memory of each edge that is not straight from GPU to GPU; launch
+// limits, channels and stops of sends and receives.
 struct PlannedCommunicator {
   sim::Channels channels;
   algorithms::CommunicatorOptions options;

@@ -14,8 +14,8 @@ namespace railyard::scenarios {
 namespace {
 
 namespace fs = std::filesystem;
-using sim::Origin;
 using sim::for_each_group;
+using sim::Origin;
 using sim::Parameters;
 using sim::Provenance;
 

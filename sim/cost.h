@@ -70,8 +70,8 @@ struct LaneCost {
   Bandwidth local_rate{};  // of operations without a send; 0 = no limit
   std::shared_ptr<const SwitchFlow> in_switch{};
   // What an operation loads from the host's memory before it moves anything on: its bytes times the
-  // `fetched` connections that it receives on, in one flow. One that sends nothing is done then, and
-  // has no local_rate of its own. A lane has this or in_switch.
+  // `fetched` connections that it receives on, in one flow. One that sends nothing is done then,
+  // and has no local_rate of its own. A lane has this or in_switch.
   std::shared_ptr<const SwitchFlow> fetch{};
 };
 

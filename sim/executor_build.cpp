@@ -51,10 +51,8 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
       solo = solo.raw() == 0 ? capacity : std::min(solo, capacity);
     }
     solo_[c] = solo;
-    connections_[c].flow = network.add_flow({.uses = uses,
-                                             .cap = cap,
-                                             .listener = this,
-                                             .tag = static_cast<std::uint32_t>(c)});
+    connections_[c].flow = network.add_flow(
+        {.uses = uses, .cap = cap, .listener = this, .tag = static_cast<std::uint32_t>(c)});
   }
   add_lane_flows();
   if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));

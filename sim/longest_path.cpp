@@ -135,9 +135,8 @@ class PathBuilder {
   // Inputs that the operation loads from the host's memory.
   [[nodiscard]] std::int64_t fetches(LaneId lane, const SliceOp& op) const {
     if (!lane_costs_[lane.index()].fetch) return 0;
-    return std::ranges::count_if(op.recv, [&](const MessageRef& ref) {
-      return costs_[ref.connection.index()].fetched;
-    });
+    return std::ranges::count_if(
+        op.recv, [&](const MessageRef& ref) { return costs_[ref.connection.index()].fetched; });
   }
 
   void execute(LaneId lane, std::uint32_t index) {

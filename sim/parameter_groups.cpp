@@ -44,7 +44,8 @@ Result<void> with_parameter(AnyParameters& parameters, std::string_view path, Us
 
 Result<double> parameter_value(const Parameters& parameters, std::string_view path) {
   double value = 0;
-  RAILYARD_TRY(with_parameter(parameters, path, [&](const auto& field) { value = number_of(field); }));
+  RAILYARD_TRY(
+      with_parameter(parameters, path, [&](const auto& field) { value = number_of(field); }));
   return value;
 }
 

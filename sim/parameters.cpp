@@ -34,8 +34,7 @@ template <typename T>
 Range range_of(std::string_view name) {
   if constexpr (std::is_same_v<T, Duration>) return kDelay;
   if constexpr (std::is_same_v<T, Bandwidth>) return name == "hbm_bandwidth" ? kMemoryRate : kRate;
-  if constexpr (std::is_same_v<T, Bytes>)
-    return name == "hbm_capacity" ? kMemorySize : kMessage;
+  if constexpr (std::is_same_v<T, Bytes>) return name == "hbm_capacity" ? kMemorySize : kMessage;
   if constexpr (std::is_same_v<T, FlopsRate>) return name == "peak_tf32" ? kPeakOrNone : kPeak;
   if constexpr (std::is_same_v<T, int>) return kUnits;
   return name.ends_with("efficiency") ? kShare : kFactor;

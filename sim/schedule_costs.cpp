@@ -21,8 +21,7 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
   costs.lanes.reserve(schedule.lanes.size());
   for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
     costs.lanes.push_back(model.lane(schedule, schedule.lanes[l]));
-    RAILYARD_ASSIGN(std::optional<SwitchFlow> fetch,
-                    model.fetch_flow(schedule, group, LaneId(l)));
+    RAILYARD_ASSIGN(std::optional<SwitchFlow> fetch, model.fetch_flow(schedule, group, LaneId(l)));
     if (fetch) costs.lanes.back().fetch = std::make_shared<const SwitchFlow>(*std::move(fetch));
     if (!schedule.lanes[l].in_switch.valid()) continue;
     RAILYARD_ASSIGN(SwitchFlow flow, model.switch_flow(schedule, group, LaneId(l)));

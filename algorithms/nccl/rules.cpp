@@ -87,8 +87,8 @@ sim::Result<void> parse_variable(const Environment& env, const std::string& vari
 // LL128 needs stores of 128 bytes that arrive whole: known for NVLink and for NICs near the GPU.
 bool ll128_is_safe(const CommInfo& info, const ModelRules& rules, const GraphSummary& graph,
                    const Environment& env) {
-  const bool over_c2c = rules.ll128_over_c2c && env.integer("NCCL_LL128_C2C", 1) != 0 &&
-                        info.min_capability >= 90;
+  const bool over_c2c =
+      rules.ll128_over_c2c && env.integer("NCCL_LL128_C2C", 1) != 0 && info.min_capability >= 90;
   const sim::PathType farthest = over_c2c ? sim::PathType::pxn : sim::PathType::pxb;
   return graph.type_inter <= farthest && graph.type_intra <= sim::PathType::nvb &&
          (info.min_capability == info.max_capability || info.min_capability >= 90) &&

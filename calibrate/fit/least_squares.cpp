@@ -66,7 +66,8 @@ class Solver {
 
   [[nodiscard]] double cost_of(const VectorXd& residuals, const VectorXd& x) const {
     double cost = 0;
-    for (const double r : residuals) cost += 2 * (std::sqrt(1 + std::pow(r / problem_.scale, 2)) - 1);
+    for (const double r : residuals)
+      cost += 2 * (std::sqrt(1 + std::pow(r / problem_.scale, 2)) - 1);
     for (Eigen::Index j = 0; j < x.size(); ++j) cost += std::pow(x(j) / width(j), 2);
     return cost;
   }
@@ -206,12 +207,13 @@ Result<FitResult> fit_parameters(const FitProblem& problem) {
   if (problem.parameters.empty()) return sim::bad_input("no parameter to fit");
   for (const FitParameter& parameter : problem.parameters)
     if (!(parameter.prior > 0) || !(parameter.prior_width > 0))
-      return sim::bad_input(fmt::format("'{}' needs a positive prior to be fitted", parameter.name));
+      return sim::bad_input(
+          fmt::format("'{}' needs a positive prior to be fitted", parameter.name));
   if (problem.measured.size() < problem.parameters.size() + 2)
-    return sim::bad_input(fmt::format(
-        "{} measurements are too few for {} parameters: {} more are needed",
-        problem.measured.size(), problem.parameters.size(),
-        problem.parameters.size() + 2 - problem.measured.size()));
+    return sim::bad_input(
+        fmt::format("{} measurements are too few for {} parameters: {} more are needed",
+                    problem.measured.size(), problem.parameters.size(),
+                    problem.parameters.size() + 2 - problem.measured.size()));
   for (const double time : problem.measured)
     if (!(time > 0)) return sim::bad_input("a measured time is not positive");
   return Solver(problem).run();

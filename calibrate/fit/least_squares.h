@@ -30,7 +30,7 @@ namespace railyard::calibrate {
 
 struct FitParameter {
   std::string name;
-  double prior = 0;       // > 0, in any unit
+  double prior = 0;        // > 0, in any unit
   double prior_width = 0;  // standard deviation of ln(value / prior)
 };
 

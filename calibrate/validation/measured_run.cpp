@@ -27,7 +27,8 @@ class Fields {
 
   [[nodiscard]] Error error(const YAML::Node& at, const std::string& key,
                             const std::string& message) const {
-    return sim::bad_input(message, fmt::format("{}:{}: {}{}", file_, at.Mark().line + 1, path_, key));
+    return sim::bad_input(message,
+                          fmt::format("{}:{}: {}{}", file_, at.Mark().line + 1, path_, key));
   }
 
   [[nodiscard]] YAML::Node find(const char* key) const {
@@ -152,8 +153,8 @@ Result<std::vector<MeasuredRow>> read_rows(const YAML::Node& rows, const char* k
       return fields.error(row, key, "expected a time in microseconds, or null");
     if (row[1].IsNull()) time = time_from_bandwidth(row, size, run);
     if (time <= 0) {
-      run.notes.push_back(fmt::format("{}:{}: {} B has no time", run.path, row.Mark().line + 1,
-                                      size));
+      run.notes.push_back(
+          fmt::format("{}:{}: {} B has no time", run.path, row.Mark().line + 1, size));
       continue;
     }
     out.push_back({sim::bytes(size), time});

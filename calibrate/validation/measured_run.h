@@ -54,7 +54,7 @@ struct MeasuredRun {
   std::string collective;
   std::string datatype;
   std::vector<std::pair<std::string, std::string>> env;
-  std::string status;  // healthy, degraded, fault, odd
+  std::string status;                      // healthy, degraded, fault, odd
   std::vector<MeasuredRow> rows;           // out of place, ascending sizes
   std::vector<MeasuredRow> rows_in_place;  // ascending sizes
   std::string path;                        // of the file

@@ -10,17 +10,17 @@
 //   staged       copy    = payload at P.channel_rate x share (into the FIFO), then the proxy
 //                latency = L + P.net_hop_latency (+ flush for Simple)    credit = completion = L
 //                send service = network.proxy_send (+ wire bytes / ll_check_rate with LL: the proxy
-//                checks the flags; + rendezvous_cost by size); recv_service = network.proxy_recv for
-//                Simple only: LL and LL128 flags land in GPU memory and need no proxy to be seen
-//                every protocol is step-granular (no cut-through)
+//                checks the flags; + rendezvous_cost by size); recv_service = network.proxy_recv
+//                for Simple only: LL and LL128 flags land in GPU memory and need no proxy to be
+//                seen every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   host memory  see host_stops.h: shared-memory transport, network without GPUDirect, sockets, PXN
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
 //                -> its own GPU, then its own GPU -> NVSwitch and NVSwitch -> GPU of all that it
-//                stores to, payload / nvls.efficiency, capped at nvls.reduce_rate x share; what goes
-//                over the network goes on at once. Scatter, gather: latency = L (to the NVSwitch and
-//                on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage costs
-//                nvls.op_overhead, that of scatter and gather divided by their blocks
+//                stores to, payload / nvls.efficiency, capped at nvls.reduce_rate x share; what
+//                goes over the network goes on at once. Scatter, gather: latency = L (to the
+//                NVSwitch and on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage
+//                costs nvls.op_overhead, that of scatter and gather divided by their blocks
 //   send/receive with Simple: send_recv.* in place of P.*
 //   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of

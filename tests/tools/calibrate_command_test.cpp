@@ -47,7 +47,7 @@ TEST_CASE("calibrate read: what each file is, holds and lacks") {
   CHECK(contains(all[5], "MPI Bandwidth Test; 1 row, 1 KiB to 1 KiB; OSU 7.5"));
 }
 
-TEST_CASE("calibrate read: --json holds every measurement; traces are merged") {
+TEST_CASE("calibrate read: --json holds every measurement, traces are merged") {
   const TemporaryDirectory directory;
   const std::string table = directory.write("a.log", kTable);
   const std::string zero = directory.write("rank0.json", trace(0, 90));

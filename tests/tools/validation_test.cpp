@@ -42,7 +42,8 @@ std::string run_yaml(const std::string& id, const std::string& platform = "made-
          "collective: AllReduce\n"
          "datatype: float\n" +
          more +
-         "rows: [[1024, 6.0, null, null], [1048576, 15.0, null, null], [33554432, 140, null, null]]\n"
+         "rows: [[1024, 6.0, null, null], [1048576, 15.0, null, null], [33554432, 140, null, "
+         "null]]\n"
          "rows_in_place: [[1024, 6.3, null, null]]\n";
 }
 
@@ -70,8 +71,7 @@ TEST_CASE("validate: every row of a run gets a prediction that its own time does
   CHECK(first.rows[0].protocol == sim::Protocol::ll);
   CHECK(first.rows[2].protocol == sim::Protocol::simple);
   CHECK(first.rows[0].predicted_us < first.rows[2].predicted_us);
-  CHECK(first.rows[0].error() ==
-        doctest::Approx(std::abs(first.rows[0].predicted_us / 6.0 - 1)));
+  CHECK(first.rows[0].error() == doctest::Approx(std::abs(first.rows[0].predicted_us / 6.0 - 1)));
   MeasuredRun slower = run;
   for (calibrate::MeasuredRow& row : slower.rows) row.time_us *= 10;
   const Prediction second = predicted(slower);
@@ -128,8 +128,8 @@ TEST_CASE("validate: text, JSON and page") {
   CHECK(text.find("2 runs, 0 spikes left out") != std::string::npos);
   const json out = json::parse(cli::validation_json(all));
   REQUIRE(out["rows"].size() == 6);
-  for (const char* key : {"run", "collective", "bytes", "time_us", "predicted_us", "algorithm",
-                          "protocol", "fitted"})
+  for (const char* key :
+       {"run", "collective", "bytes", "time_us", "predicted_us", "algorithm", "protocol", "fitted"})
     CHECK(out["rows"][0].contains(key));
   CHECK(out["rows"][3]["apart"] == "status odd");
   const std::string page = cli::validation_html(all);
@@ -143,9 +143,8 @@ TEST_CASE("calibrate fit: the simulator's own times give its parameters back") {
   auto input = cli::fit_input(run, {});
   REQUIRE(input.ok());
   // Times of a profile that is 30 % slower to start and has 40 % longer hops.
-  const Prediction truth = predicted(
-      run, {.sets = {"parameters.host.collective_start=6.032us",
-                     "parameters.protocols.LL.hop_latency=378ns"}});
+  const Prediction truth = predicted(run, {.sets = {"parameters.host.collective_start=6.032us",
+                                                    "parameters.protocols.LL.hop_latency=378ns"}});
   for (std::size_t i = 0; i < truth.rows.size(); ++i)
     input.value().rows[i].time_us = truth.rows[i].predicted_us;
   // More rows than one run has: the same one four times.
@@ -158,13 +157,13 @@ TEST_CASE("calibrate fit: the simulator's own times give its parameters back") {
         doctest::Approx(6.03e-6).epsilon(0.03));
   CHECK(fitted.value().fit.cost < 0.1 * fitted.value().fit.cost_before);
   CHECK(fitted.value().parameters.fitted_runs.back() == "a");
-  const auto written = scenarios::profile_from_text(
-      scenarios::write_profile(fitted.value().parameters), "p.yaml");
+  const auto written =
+      scenarios::profile_from_text(scenarios::write_profile(fitted.value().parameters), "p.yaml");
   REQUIRE(written.ok());
   CHECK(written.value().fitted_runs == fitted.value().parameters.fitted_runs);
   CHECK(written.value().host.collective_start == fitted.value().parameters.host.collective_start);
-  const std::string part = scenarios::write_profile_part(fitted.value().parameters,
-                                                         {"host.collective_start"}, "");
+  const std::string part =
+      scenarios::write_profile_part(fitted.value().parameters, {"host.collective_start"}, "");
   CHECK(part.find("partial: true") != std::string::npos);
   CHECK(part.find("collective_start") != std::string::npos);
   CHECK(part.find("hop_latency:") == std::string::npos);
@@ -204,9 +203,10 @@ TEST_CASE("calibrate fit: nccl-tests logs on a scenario") {
       " 1024 256 float sum -1 6.00 0.17 0.17 0 6.00 0.17 0.17 0\n"
       " 1048576 262144 float sum -1 15.0 69.9 69.9 0 15.0 69.9 69.9 0\n";
   const std::string log = directory.write("a.log", table);
-  const std::string scenario = directory.write(
-      "s.yaml", "railyard: 1\ncluster: {machine: hgx-h100}\nnccl: auto\n"
-                "collectives: [{collective: Broadcast, sizes: [8B]}]\n");
+  const std::string scenario =
+      directory.write("s.yaml",
+                      "railyard: 1\ncluster: {machine: hgx-h100}\nnccl: auto\n"
+                      "collectives: [{collective: Broadcast, sizes: [8B]}]\n");
   std::string device;
   const auto inputs = cli::log_inputs(log, scenario, {}, device);
   REQUIRE_MESSAGE(inputs.ok(), (inputs.ok() ? "" : inputs.error().text()));

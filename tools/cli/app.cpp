@@ -260,12 +260,14 @@ void add_fit(CLI::App& app, FitArguments& out) {
   fit.add_option("--parameter,-p", out.parameters, "Dotted path of a parameter to fit; repeatable")
       ->delimiter(',');
   fit.add_option("--set", out.sets, "KEY=VALUE for the scenarios");
-  fit.add_option("--most", out.most_parameters, "Most parameters to fit (default: 8, a platform's)");
+  fit.add_option("--most", out.most_parameters,
+                 "Most parameters to fit (default: 8, a platform's)");
   fit.add_option("-o,--output", out.out, "Profile to write");
   fit.add_option("--largest", out.largest, "Leave out longer messages, in bytes");
   fit.add_option("--name", out.name, "Name of the profile");
-  fit.add_flag("--part", out.part,
-               "Write only what was fitted: a part to be named behind the profiles it was fitted on");
+  fit.add_flag(
+      "--part", out.part,
+      "Write only what was fitted: a part to be named behind the profiles it was fitted on");
   fit.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)");
 }
 

@@ -59,9 +59,8 @@ std::vector<std::string> determined(const FittedProfile& fitted) {
 Result<void> write_profile_file(const FittedProfile& fitted, const FitArguments& arguments) {
   const std::string& path = arguments.out;
   const std::string text =
-      arguments.part
-          ? scenarios::write_profile_part(fitted.parameters, determined(fitted), "")
-          : scenarios::write_profile(fitted.parameters);
+      arguments.part ? scenarios::write_profile_part(fitted.parameters, determined(fitted), "")
+                     : scenarios::write_profile(fitted.parameters);
   std::ofstream out(path, std::ios::binary);
   out << text;
   if (!out.flush()) return sim::bad_input("cannot be written", path);
@@ -72,7 +71,8 @@ Result<int> fit(const FitArguments& arguments) {
   FitRuns job;
   RAILYARD_ASSIGN(job.inputs, inputs_of(arguments));
   job.parameters = arguments.parameters;
-  job.jobs = arguments.jobs == 0 ? std::max(1U, std::thread::hardware_concurrency()) : arguments.jobs;
+  job.jobs =
+      arguments.jobs == 0 ? std::max(1U, std::thread::hardware_concurrency()) : arguments.jobs;
   job.most_parameters = arguments.most_parameters;
   job.interrupted = &interrupted();
   job.progress = [](int iteration, double cost) {

@@ -15,7 +15,7 @@ struct FitArguments {
   std::string out;  // profile to write; empty: to standard output
   std::string name;
   std::int64_t largest = 0;  // bytes: longer messages are left out; 0 = none
-  bool part = false;  // only what was fitted, to be named behind the scenario's own profiles
+  bool part = false;         // only what was fitted, to be named behind the scenario's own profiles
   std::size_t most_parameters = 8;  // of one platform; a class of hardware may take more
   std::size_t jobs = 0;
 };

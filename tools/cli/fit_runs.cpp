@@ -85,7 +85,8 @@ class Model {
     std::vector<Values> out;
     for (const std::vector<Values>& of_set : parts) {
       out.emplace_back();
-      for (const Values& part : of_set) out.back().insert(out.back().end(), part.begin(), part.end());
+      for (const Values& part : of_set)
+        out.back().insert(out.back().end(), part.begin(), part.end());
     }
     return out;
   }
@@ -116,10 +117,10 @@ Result<void> check_inputs(const FitRuns& job) {
   const std::string profile = machine_profile(job.inputs.front());
   for (const FitInput& input : job.inputs)
     if (machine_profile(input) != profile)
-      return sim::bad_input(fmt::format("'{}' is measured on another platform (profile {}) than "
-                                        "'{}' ({}): one profile serves one platform",
-                                        input.name, machine_profile(input),
-                                        job.inputs.front().name, profile));
+      return sim::bad_input(
+          fmt::format("'{}' is measured on another platform (profile {}) than "
+                      "'{}' ({}): one profile serves one platform",
+                      input.name, machine_profile(input), job.inputs.front().name, profile));
   return {};
 }
 
@@ -170,9 +171,8 @@ std::vector<std::string> usual_parameters(const std::vector<FitInput>& inputs) {
   bool network = false;
   for (const FitInput& input : inputs) network = network || input.scenario.cluster.nodes > 1;
   if (network) {
-    for (const char* name :
-         {"protocols.LL.net_hop_latency", "protocols.Simple.net_hop_latency", "network.proxy_send",
-          "links.nic.efficiency", "network.ll_check_rate"})
+    for (const char* name : {"protocols.LL.net_hop_latency", "protocols.Simple.net_hop_latency",
+                             "network.proxy_send", "links.nic.efficiency", "network.ll_check_rate"})
       names.emplace_back(name);
   } else {
     for (const char* name : {"host.collective_launch", "links.nvlink.efficiency",
@@ -187,8 +187,9 @@ Result<FittedProfile> fit_runs(const FitRuns& given) {
   FitRuns job = given;
   if (job.parameters.empty()) job.parameters = usual_parameters(job.inputs);
   if (job.parameters.size() > job.most_parameters)
-    return sim::bad_input(fmt::format("{} parameters are more than the {} that one platform may fit",
-                                      job.parameters.size(), job.most_parameters));
+    return sim::bad_input(
+        fmt::format("{} parameters are more than the {} that one platform may fit",
+                    job.parameters.size(), job.most_parameters));
   FittedProfile out;
   out.parameters = job.inputs.front().scenario.parameters;
   FitProblem problem;
@@ -209,15 +210,16 @@ Result<FittedProfile> fit_runs(const FitRuns& given) {
 }
 
 std::string fit_text(const FittedProfile& fitted) {
-  Table table({{"parameter", Align::left}, {"prior"}, {"value"}, {"95 % from"}, {"to"},
-               {"", Align::left}});
+  Table table(
+      {{"parameter", Align::left}, {"prior"}, {"value"}, {"95 % from"}, {"to"}, {"", Align::left}});
   for (const calibrate::FittedParameter& p : fitted.fit.parameters)
     table.add({p.name, fmt::format("{:.4g}", p.prior), fmt::format("{:.4g}", p.value),
                fmt::format("{:.4g}", p.low), fmt::format("{:.4g}", p.high),
                p.determined ? "" : "not determined by these data: kept at its prior"});
   std::vector<double> errors;
   for (std::size_t i = 0; i < fitted.fit.predicted.size(); ++i) errors.push_back(0);
-  std::string text = "Fitted parameters (SI units: seconds, bytes per second, shares)\n" + table.text();
+  std::string text =
+      "Fitted parameters (SI units: seconds, bytes per second, shares)\n" + table.text();
   text += fmt::format("{} times, {} iterations{}; cost {:.1f} -> {:.1f}\n", errors.size(),
                       fitted.fit.iterations, fitted.fit.converged ? "" : " (not converged)",
                       fitted.fit.cost_before, fitted.fit.cost);

@@ -111,9 +111,9 @@ std::string point_key(const scenarios::Scenario& scenario) {
   numbers.provenance.clear();
   numbers.fitted_runs.clear();
   numbers.validated.clear();
-  return hex(scenarios::fnv1a(fmt::format("{}\n{}\n{}", sim::kVersion,
-                                          scenarios::write_profile(numbers),
-                                          scenarios::resolved_yaml(scenario))));
+  return hex(
+      scenarios::fnv1a(fmt::format("{}\n{}\n{}", sim::kVersion, scenarios::write_profile(numbers),
+                                   scenarios::resolved_yaml(scenario))));
 }
 
 std::string journal_line(const std::string& key, const PointResult& result) {

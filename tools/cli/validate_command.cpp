@@ -142,8 +142,8 @@ Result<int> validate(const ValidateArguments& arguments) {
                                         : predict_log(arguments, options));
   if (!arguments.html.empty())
     RAILYARD_TRY(write_file(arguments.html, validation_html(predictions)));
-  const std::string text = arguments.json ? validation_json(predictions)
-                                          : validation_text(predictions, arguments.rows);
+  const std::string text =
+      arguments.json ? validation_json(predictions) : validation_text(predictions, arguments.rows);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kDone;
 }

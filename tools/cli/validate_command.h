@@ -15,7 +15,7 @@ struct ValidateArguments {
   std::string html;      // page to write
   std::string journal;   // finished runs; default: in the cache of the user
   bool json = false;
-  bool rows = false;  // every row as text
+  bool rows = false;     // every row as text
   std::size_t jobs = 0;  // 0 = all processors
   double timeout_seconds = 0;
 };

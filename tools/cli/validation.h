@@ -23,7 +23,7 @@ namespace railyard::cli {
 
 struct PredictedRow {
   sim::Bytes size{};
-  double time_us = 0;       // out of place, or in place where the source has only that
+  double time_us = 0;  // out of place, or in place where the source has only that
   double predicted_us = 0;
   sim::Algorithm algorithm = sim::Algorithm::ring;
   sim::Protocol protocol = sim::Protocol::simple;
@@ -45,7 +45,7 @@ struct Prediction {
 struct PredictOptions {
   ValidationJournal* journal = nullptr;
   const std::atomic<bool>* interrupted = nullptr;
-  double timeout_seconds = 0;  // of one run; 0 = none
+  double timeout_seconds = 0;     // of one run; 0 = none
   std::vector<std::string> sets;  // applied to every scenario
 };
 

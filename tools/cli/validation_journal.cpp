@@ -61,7 +61,8 @@ sim::Result<void> ValidationJournal::open(const std::string& path) {
   }
   file_ = std::fopen(path.c_str(), "ab");
   if (file_ == nullptr) return sim::bad_input(std::strerror(errno), path);
-  if (torn) std::fputc('\n', file_);
+  if (torn && (std::fputc('\n', file_) == EOF || std::fflush(file_) != 0))
+    return sim::bad_input(std::strerror(errno), path_);
   return {};
 }
 

@@ -1,7 +1,8 @@
 // What `railyard validate` has predicted already, so that an interrupted validation goes on where
 // it was. One line of JSON per run, on the disk before the run counts as done:
 //
-//   {"railyard_validation": 1, "key": "00c0ffee...", "rows": [[bytes, picoseconds, "Ring", "LL", 2], ...]}
+//   {"railyard_validation": 1, "key": "00c0ffee...", "rows": [[bytes, picoseconds, "Ring", "LL",
+//   2], ...]}
 //
 // The key hashes the run's resolved scenario, its parameters and the program's version. A torn line
 // is ignored.

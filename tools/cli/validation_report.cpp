@@ -40,8 +40,9 @@ struct Group {
 std::string percent(double share) { return fmt::format("{:.1f}", share * 100); }
 
 std::vector<Column> columns(const std::string& first) {
-  std::vector<Column> out{{first, Align::left}, {"runs"}, {"band", Align::left}, {"rows"},
-                          {"median %"}, {"p90 %"}, {"worst %"}, {"noise median/p90 %"}};
+  std::vector<Column> out{
+      {first, Align::left}, {"runs"},  {"band", Align::left}, {"rows"},
+      {"median %"},         {"p90 %"}, {"worst %"},           {"noise median/p90 %"}};
   return out;
 }
 
@@ -110,16 +111,20 @@ std::vector<Ranked> worst_of(const std::vector<Prediction>& predictions) {
       if (!each.spike && (row == nullptr || each.error() > row->error())) row = &each;
     if (row != nullptr) worst.push_back({&prediction, row});
   }
-  std::ranges::sort(worst, [](const Ranked& a, const Ranked& b) {
-    return a.row->error() > b.row->error();
-  });
+  std::ranges::sort(
+      worst, [](const Ranked& a, const Ranked& b) { return a.row->error() > b.row->error(); });
   if (worst.size() > kWorst) worst.resize(kWorst);
   return worst;
 }
 
 std::string worst_text(const std::vector<Prediction>& predictions) {
-  Table table({{"run", Align::left}, {"size"}, {"measured us"}, {"predicted us"}, {"error %"},
-               {"choice", Align::left}, {"to look at", Align::left}});
+  Table table({{"run", Align::left},
+               {"size"},
+               {"measured us"},
+               {"predicted us"},
+               {"error %"},
+               {"choice", Align::left},
+               {"to look at", Align::left}});
   for (const Ranked& each : worst_of(predictions))
     table.add({each.prediction->run.id, sim::to_text(each.row->size),
                fmt::format("{:.1f}", each.row->time_us),
@@ -127,7 +132,8 @@ std::string worst_text(const std::vector<Prediction>& predictions) {
                fmt::format("{:+.0f}", (each.row->predicted_us / each.row->time_us - 1) * 100),
                fmt::format("{} {}", to_text(each.row->algorithm), to_text(each.row->protocol)),
                likely_cause(*each.prediction, *each.row)});
-  return table.empty() ? "" : "Worst prediction of each run, the ten worst\n" + table.text("  ") + "\n";
+  return table.empty() ? ""
+                       : "Worst prediction of each run, the ten worst\n" + table.text("  ") + "\n";
 }
 
 std::string failures_text(const std::vector<Prediction>& predictions) {
@@ -144,8 +150,14 @@ std::string rows_text(const std::vector<Prediction>& predictions) {
     text += fmt::format("{}  ({}{}{})\n", prediction.run.id, prediction.profile,
                         prediction.fitted ? ", fitted" : "",
                         prediction.not_scored.empty() ? "" : ", " + prediction.not_scored);
-    Table table({{"bytes"}, {"measured us"}, {"predicted us"}, {"error %"}, {"algorithm", Align::left},
-                 {"protocol", Align::left}, {"channels"}, {"", Align::left}});
+    Table table({{"bytes"},
+                 {"measured us"},
+                 {"predicted us"},
+                 {"error %"},
+                 {"algorithm", Align::left},
+                 {"protocol", Align::left},
+                 {"channels"},
+                 {"", Align::left}});
     for (const PredictedRow& row : prediction.rows)
       table.add({fmt::format("{}", row.size.raw()), fmt::format("{:.2f}", row.time_us),
                  fmt::format("{:.2f}", row.predicted_us),

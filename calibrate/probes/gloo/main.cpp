@@ -47,15 +47,22 @@ double sample(GlooGroup& group, const std::function<void()>& call) {
   return microseconds_since(start);
 }
 
-void measure_cell(GlooGroup& group, Store& store, const GlooAlgorithm& algorithm,
-                  std::int64_t bytes, const Options& options, Report& report) {
+struct Cell {
+  const GlooAlgorithm& algorithm;
+  std::int64_t bytes;
+  double seconds;
+};
+
+void measure_cell(GlooGroup& group, Store& store, const Cell& of, Report& report) {
+  const GlooAlgorithm& algorithm = of.algorithm;
+  const std::int64_t bytes = of.bytes;
   const std::function<void()> call = group.prepare(algorithm, static_cast<std::size_t>(bytes));
   if (!call) return;
   const std::string cell = algorithm.operation + "/" + algorithm.name + "/" + std::to_string(bytes);
   sample(group, call);
   const double once = std::max(sample(group, call), 1.0);
-  const auto wanted = static_cast<std::int64_t>(
-      std::clamp(options.seconds * 1e6 / once, kFewestSamples, kMostSamples));
+  const auto wanted =
+      static_cast<std::int64_t>(std::clamp(of.seconds * 1e6 / once, kFewestSamples, kMostSamples));
   const std::int64_t count = number_of_first(store, cell, wanted);
   std::vector<double> samples;
   for (std::int64_t i = 0; i < count; ++i) samples.push_back(sample(group, call));
@@ -82,7 +89,7 @@ void measure(Store& store, const Options& options, Report& report) {
                          ""});
   for (const GlooAlgorithm& algorithm : gloo_algorithms())
     for (const std::int64_t bytes : options.sizes)
-      measure_cell(group, store, algorithm, bytes, options, report);
+      measure_cell(group, store, {algorithm, bytes, options.seconds}, report);
   group.barrier();  // nobody takes its connections down while others still use them
 }
 

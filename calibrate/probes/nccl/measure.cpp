@@ -74,13 +74,8 @@ void measure_cell(const Ranks& ranks, const Operation& operation, std::int64_t b
     samples.push_back(sample(operation, ranks, count, effort.calls));
   if (ranks.store() != nullptr) samples = slowest(*ranks.store(), cell, samples);
   const Labels labels = {{"operation", operation.name}, {"ranks", std::to_string(ranks.world())}};
-  report.rows.push_back({"nccl.operation",
-                         labels,
-                         bytes,
-                         bytes,
-                         summarize(std::move(samples)),
-                         {},
-                         ""});
+  report.rows.push_back(
+      {"nccl.operation", labels, bytes, bytes, summarize(std::move(samples)), {}, ""});
   const double modelled = estimate(operation, ranks, count);
   if (modelled > 0)
     report.rows.push_back({"nccl.estimate", labels, bytes, bytes, summarize({modelled}), {}, ""});

@@ -64,10 +64,11 @@ void fill_receives(Queues& queues, const Region& memory) {
 struct Cell {
   std::string verb, name;
   std::int64_t pairs, depth;
+  double seconds;
 };
 
 void measure_size(Queues& queues, Store& store, const Stream& stream, const Cell& cell,
-                  double seconds, Report& report) {
+                  Report& report) {
   const bool sends = stream.verb == Verb::send, first = store.rank() == 0;
   const std::string name = cell.name + "/" + std::to_string(stream.bytes);
   const std::int64_t trial = cell.pairs * cell.depth;
@@ -75,7 +76,7 @@ void measure_size(Queues& queues, Store& store, const Stream& stream, const Cell
   double once = 0;
   if (first) once = stream_out(queues, stream, trial) / static_cast<double>(trial);
   if (sends && !first) stream_in(queues, stream, trial);
-  const double wanted = seconds * 1e6 / static_cast<double>(kSamples) / std::max(once, 0.01);
+  const double wanted = cell.seconds * 1e6 / static_cast<double>(kSamples) / std::max(once, 0.01);
   const std::int64_t messages = number_of_first(
       store, name, std::clamp(static_cast<std::int64_t>(wanted), trial, std::int64_t{1000000}));
   std::vector<double> samples;
@@ -233,20 +234,22 @@ void measure_bandwidth(const Adapter& adapter, Store& store, const VerbsPlan& pl
       static_cast<std::size_t>(*std::max_element(plan.sizes.begin(), plan.sizes.end()));
   const Region memory(adapter, most, gpu);
   const RemoteMemory remote = exchange(store, where, memory);
-  for (const std::int64_t pairs : plan.pairs) {
-    for (const std::int64_t depth : plan.depths) {
-      const std::string name = where + "/" + std::to_string(pairs) + "/" + std::to_string(depth);
-      for (const std::string& verb : plan.verbs) {
-        // New pairs for every verb: receives that a verb left posted must not take another's.
-        Queues queues(adapter, store, name + "/" + verb, static_cast<int>(pairs),
-                      static_cast<int>(depth));
-        if (verb_of(verb) == Verb::send && store.rank() != 0) fill_receives(queues, memory);
-        for (const std::int64_t bytes : plan.sizes)
-          measure_size(queues, store,
-                       {verb_of(verb), memory, remote, static_cast<std::uint32_t>(bytes)},
-                       {verb, name + "/" + verb, pairs, depth}, plan.seconds, report);
-      }
-    }
+  std::vector<Cell> cells;
+  for (const std::int64_t pairs : plan.pairs)
+    for (const std::int64_t depth : plan.depths)
+      for (const std::string& verb : plan.verbs)
+        cells.push_back(
+            {verb, where + "/" + std::to_string(pairs) + "/" + std::to_string(depth) + "/" + verb,
+             pairs, depth, plan.seconds});
+  for (const Cell& cell : cells) {
+    // New pairs for every verb: receives that a verb left posted must not take another's.
+    Queues queues(adapter, store, cell.name, static_cast<int>(cell.pairs),
+                  static_cast<int>(cell.depth));
+    const Verb verb = verb_of(cell.verb);
+    if (verb == Verb::send && store.rank() != 0) fill_receives(queues, memory);
+    for (const std::int64_t bytes : plan.sizes)
+      measure_size(queues, store, {verb, memory, remote, static_cast<std::uint32_t>(bytes)}, cell,
+                   report);
   }
 }
 

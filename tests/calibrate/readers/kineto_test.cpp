@@ -188,7 +188,7 @@ TEST_CASE("kineto: whole buffers, uneven splits, the operator that describes a k
   CHECK(mentions(bare.notes, "1 of 1 collectives without a size"));
 }
 
-TEST_CASE("kineto: times keep their digits; odd events") {
+TEST_CASE("kineto: times keep their digits, odd events") {
   TraceEvent event;
   event.values["a"] = "4458676423385.774";
   event.values["b"] = "1682725898240982";

@@ -44,7 +44,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 }  // namespace
 
-TEST_CASE("nccl-tests text: a clean table has no notes; its collective follows from the figures") {
+TEST_CASE("nccl-tests text: a clean table has no notes, its collective follows from the figures") {
   const NcclTestsLog log = read(kHeader + kColumns + kRows + kFooter);
   CHECK(notes_text(log.notes).empty());
   CHECK(log.tables.at(0).collective == Collective::all_reduce);  // busbw / algbw = 1.5 = 2 x 3 / 4
@@ -196,7 +196,7 @@ TEST_CASE("nccl-tests text: what is announced against what the figures are") {
   CHECK(mentions(other.notes, "hypercube_perf is no collective that can be simulated"));
 }
 
-TEST_CASE("nccl-tests text: two ranks, AllReduce or SendRecv; the file's name may tell") {
+TEST_CASE("nccl-tests text: two ranks, AllReduce or SendRecv, the file's name may tell") {
   const std::string text =
       kColumns + " 1048576 262144 float sum -1 100.0 10.49 10.49 0 100.0 10.49 10.49 0\n";
   const NcclTestsLog unknown = read(text);
@@ -212,7 +212,7 @@ TEST_CASE("nccl-tests text: two ranks, AllReduce or SendRecv; the file's name ma
   CHECK(command.tables[0].collective_from == NcclTestsEvidence::command);
 }
 
-TEST_CASE("nccl-tests text: types and roots of several sweeps; split communicators") {
+TEST_CASE("nccl-tests text: types and roots of several sweeps, split communicators") {
   const NcclTestsLog log =
       read(replaced(kHeader, "Rank  3 Group  0", "Rank  3 Group  1") + kColumns +
            " 1048576 262144 float none 0 100.0 10.49 10.49 0 100.0 10.49 10.49 0\n"

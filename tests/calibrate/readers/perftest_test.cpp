@@ -61,7 +61,7 @@ TEST_CASE("perftest samples: bandwidths in Gb/s, repeated reports") {
   CHECK(*oci.tables[0].rows.at(0).peak == doctest::Approx(98.01 / 8));
 }
 
-TEST_CASE("perftest samples: both ends in one file are one run; a banner alone is an error") {
+TEST_CASE("perftest samples: both ends in one file are one run, a banner alone is an error") {
   if (!has_samples()) RAILYARD_SKIP("no samples");
   const PerftestLog log = sample(read_perftest, "perf/057");
   REQUIRE(log.tables.size() == 2);

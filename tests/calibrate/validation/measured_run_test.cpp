@@ -57,10 +57,11 @@ TEST_CASE("measured run: errors name line and key") {
         "x.yaml:3: platform.machine: missing");
   CHECK(error_of("id: x\ncollective: A\nplatform:\n  name: p\n  machine: m\n  nodes: two\n") ==
         "x.yaml:6: platform.nodes: expected a count up to 1,000,000");
-  CHECK(error_of(kPlatform + "rows: [[a, 2]]\n") == "x.yaml:4: rows: expected [bytes, time_us, ...]");
+  CHECK(error_of(kPlatform + "rows: [[a, 2]]\n") ==
+        "x.yaml:4: rows: expected [bytes, time_us, ...]");
   CHECK(error_of(kPlatform + "rows: [[8, soon]]\n") ==
         "x.yaml:4: rows: expected a time in microseconds, or null");
-  CHECK(error_of("id: x\n  bad") .starts_with("x.yaml:"));
+  CHECK(error_of("id: x\n  bad").starts_with("x.yaml:"));
 }
 
 TEST_CASE("measured run: the reference set is read whole" * doctest::test_suite("samples")) {

@@ -182,25 +182,26 @@ TEST_CASE("a direct Simple connection: whole slices, rate and latency of the cha
   CHECK(cost.completion == 0_ps);
 }
 
-TEST_CASE("a direct LL connection: twice the bytes, 16-byte cut-through") {
+TEST_CASE("a direct LL connection: twice the bytes, whole slices") {
   const Machine machine;
   const ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::ll));
   CHECK(cost.wire_numerator == 2);
   CHECK(cost.wire_denominator == 1);
   CHECK(cost.cap == 20_GBps);     // payload 10, in wire bytes
   CHECK(cost.latency == 600_ns);  // 2 x 100 + 400
-  CHECK(cost.grain == 16_B);      // one line: 4 B data, 4 B flag, twice
+  CHECK(cost.grain == 0_B);
   CHECK(sim::wire_bytes(cost, 100_B) == 200_B);
 }
 
-TEST_CASE("a direct LL128 connection: 128 bytes carry 120, 1,920-byte cut-through") {
-  const Machine machine;
+TEST_CASE("a direct LL128 connection: 128 bytes carry 120, passed on in pieces of the grain") {
+  Machine machine;
+  machine.parameters.protocols[static_cast<std::size_t>(Protocol::ll128)].forward_grain = 1'920_B;
   const ConnectionCost cost = cost_of(machine, between(0, 1, Protocol::ll128));
   CHECK(cost.wire_numerator == 16);
   CHECK(cost.wire_denominator == 15);
   CHECK(cost.cap == 32_GBps);     // 30 x 16 / 15
   CHECK(cost.latency == 700_ns);  // 2 x 100 + 500
-  CHECK(cost.grain == 1'920_B);   // what a warp writes at once
+  CHECK(cost.grain == 1'920_B);
   CHECK(sim::wire_bytes(cost, 1'920_B) == 2'048_B);
 }
 

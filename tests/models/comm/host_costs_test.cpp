@@ -52,21 +52,21 @@ class Direct final : public sim::Routing {
 
 struct Host {
   Host() {
-    for (const DeviceKind kind : {DeviceKind::gpu, DeviceKind::gpu, DeviceKind::cpu,
-                                  DeviceKind::nic, DeviceKind::nic, DeviceKind::cpu,
-                                  DeviceKind::gpu})
+    for (const DeviceKind kind :
+         {DeviceKind::gpu, DeviceKind::gpu, DeviceKind::cpu, DeviceKind::nic, DeviceKind::nic,
+          DeviceKind::cpu, DeviceKind::gpu})
       topology.devices.push_back({kind, 0, 0, "device" + std::to_string(topology.devices.size())});
-    add(kGpu0, kCpu0, LinkClass::pcie, 20_GBps);   // link 0
-    add(kCpu0, kGpu1, LinkClass::pcie, 16_GBps);   // 1
-    add(kGpu1, kCpu0, LinkClass::pcie, 16_GBps);   // 2
-    add(kCpu0, kGpu0, LinkClass::pcie, 20_GBps);   // 3
-    add(kCpu0, kNic0, LinkClass::pcie, 12_GBps);   // 4
-    add(kNic0, kNic1, LinkClass::nic, 10_GBps);    // 5
-    add(kNic1, kCpu1, LinkClass::pcie, 12_GBps);   // 6
-    add(kCpu1, kGpu2, LinkClass::pcie, 20_GBps);   // 7
-    add(kNic1, kGpu2, LinkClass::pcie, 30_GBps);   // 8
+    add(kGpu0, kCpu0, LinkClass::pcie, 20_GBps);     // link 0
+    add(kCpu0, kGpu1, LinkClass::pcie, 16_GBps);     // 1
+    add(kGpu1, kCpu0, LinkClass::pcie, 16_GBps);     // 2
+    add(kCpu0, kGpu0, LinkClass::pcie, 20_GBps);     // 3
+    add(kCpu0, kNic0, LinkClass::pcie, 12_GBps);     // 4
+    add(kNic0, kNic1, LinkClass::nic, 10_GBps);      // 5
+    add(kNic1, kCpu1, LinkClass::pcie, 12_GBps);     // 6
+    add(kCpu1, kGpu2, LinkClass::pcie, 20_GBps);     // 7
+    add(kNic1, kGpu2, LinkClass::pcie, 30_GBps);     // 8
     add(kGpu0, kGpu1, LinkClass::nvlink, 100_GBps);  // 9
-    add(kGpu1, kNic0, LinkClass::pcie, 16_GBps);   // 10
+    add(kGpu1, kNic0, LinkClass::pcie, 16_GBps);     // 10
     topology.links[6].extra_latency = 7_ns;
     topology.routing = std::make_shared<Direct>(topology.links);
     group = {{sim::Rank(0), DeviceId(kGpu0), 0, 0},
@@ -92,7 +92,8 @@ struct Host {
     costs.channel_rate = rate;
     costs.hop_latency = hop;
     costs.net_hop_latency = net_hop;
-    if (protocol != Protocol::ll128) costs.forward_grain = bytes(protocol == Protocol::ll ? 16 : 4'096);
+    if (protocol != Protocol::ll128)
+      costs.forward_grain = bytes(protocol == Protocol::ll ? 16 : 4'096);
   }
   void add(int from, int to, LinkClass link_class, Bandwidth capacity) {
     sim::Link link;
@@ -152,16 +153,16 @@ sim::Schedule by_network(Protocol protocol, bool out, bool in) {
 }
 
 ConnectionCost cost_of(const Host& host, const sim::Schedule& schedule) {
-  auto cost = CommCosts(host.topology, host.parameters)
-                  .connection(schedule, host.group, ConnectionId(0));
+  auto cost =
+      CommCosts(host.topology, host.parameters).connection(schedule, host.group, ConnectionId(0));
   REQUIRE_MESSAGE(cost.ok(), (cost.ok() ? "" : cost.error().text()));
   return std::move(cost).value();
 }
 
 std::optional<sim::SwitchFlow> fetch_of(const Host& host, const sim::Schedule& schedule,
                                         std::size_t lane = 1) {
-  auto flow = CommCosts(host.topology, host.parameters)
-                  .fetch_flow(schedule, host.group, sim::LaneId(lane));
+  auto flow =
+      CommCosts(host.topology, host.parameters).fetch_flow(schedule, host.group, sim::LaneId(lane));
   REQUIRE_MESSAGE(flow.ok(), (flow.ok() ? "" : flow.error().text()));
   return std::move(flow).value();
 }
@@ -193,7 +194,7 @@ TEST_CASE("shared memory, Simple: written to the host, loaded by the receiver's 
   CHECK_FALSE(fetch_of(host, schedule, 0).has_value());  // the sender loads nothing
 }
 
-TEST_CASE("shared memory: half a CTA loads at half its rate; 0 is no limit") {
+TEST_CASE("shared memory: half a CTA loads at half its rate, 0 is no limit") {
   Host host;
   sim::Schedule schedule = by_shared_memory(Protocol::simple);
   schedule.lanes[1].copy_percent = 50;
@@ -326,7 +327,7 @@ TEST_CASE("sockets without helper threads: the proxies move the bytes, of LL too
   CHECK(cost_of(host, schedule).send_byte_rate == 6_GBps);
 }
 
-TEST_CASE("relay: an NVLink hop before the wire; LL goes round it") {
+TEST_CASE("relay: an NVLink hop before the wire, LL goes round it") {
   const Host host;
   sim::Schedule schedule = by_network(Protocol::simple, false, false);
   schedule.connections[0].relay = DeviceId(kGpu1);
