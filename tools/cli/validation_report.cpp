@@ -73,8 +73,17 @@ std::string use_of(const Prediction& prediction) {
   return prediction.fitted ? "fitted" : "unfitted";
 }
 
+// What kind of platform: the node's inside for one node, the network for several.
+std::string class_of(const Prediction& prediction) {
+  const calibrate::MeasuredPlatform& platform = prediction.run.platform;
+  if (platform.nodes.value_or(1) > 1)
+    return "nodes over " + (platform.fabric.empty() ? "?" : platform.fabric);
+  return platform.intra.starts_with("nv") ? "one node, NVLink" : "one node, PCIe";
+}
+
 struct Tables {
   Groups all;          // fitted, unfitted
+  Groups by_class;     // "one node, NVLink  fitted"
   Groups by_platform;  // "alps  unfitted"
   Groups by_collective;
   Groups apart;  // runs that do not count, by reason
@@ -91,6 +100,7 @@ Tables sort_in(const std::vector<Prediction>& predictions) {
       continue;
     }
     tables.all[use_of(prediction)].add(prediction);
+    tables.by_class[class_of(prediction) + "  " + use_of(prediction)].add(prediction);
     tables.by_platform[prediction.run.platform.name + "  " + use_of(prediction)].add(prediction);
     tables.by_collective[prediction.run.collective + "  " + use_of(prediction)].add(prediction);
   }
@@ -199,6 +209,7 @@ std::string validation_text(const std::vector<Prediction>& predictions, bool row
   const Tables tables = sort_in(predictions);
   std::string text = rows ? rows_text(predictions) : "";
   text += table_of("By platform: |predicted / measured - 1|", "platform", tables.by_platform);
+  text += table_of("By class of platform", "class", tables.by_class);
   text += table_of("By collective", "collective", tables.by_collective);
   text += table_of("All runs that count", "", tables.all);
   text += table_of("Tabled apart", "why", tables.apart);
