@@ -35,6 +35,10 @@ std::string_view size_band(sim::Bytes size) {
 std::vector<std::string> error_notes(const Scenario& scenario) {
   std::vector<std::string> notes;
   std::string unknown;
+  if (std::ranges::any_of(scenario.nccl, [](const NcclChoice& choice) {
+        return choice.protocol == sim::Protocol::plain;
+      }))
+    return notes;  // no costs, for comparison with other simulators
   for (const auto& [collective, band] : asked_of(scenario)) {
     const auto found = std::ranges::find_if(scenario.parameters.validated, [&](const auto& each) {
       return each.collective == collective && each.band == band;

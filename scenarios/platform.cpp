@@ -268,6 +268,10 @@ std::map<std::string, std::string> usable_variables(const Platform& platform,
   std::map<std::string, std::string> kept;
   for (const auto& [name, written] : env) {
     if (!name.starts_with("NCCL_")) continue;
+    if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != std::string::npos) {
+      notes.push_back(fmt::format("'{}' left out: it is no name of a variable", name));
+      continue;
+    }
     if (name == "NCCL_IB_DISABLE" ? platform.transport.has_value()
                                   : std::ranges::find(kOfTheHost, name) != kOfTheHost.end()) {
       notes.push_back(fmt::format("{} left out: it names things of the host", name));

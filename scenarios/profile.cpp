@@ -445,6 +445,7 @@ Result<void> override_parameters(const Place& place, bool complete, Parameters& 
   if (complete) RAILYARD_TRY(validate_at(place, parameters));
   std::vector<std::string> changed;
   collect_leaves(*place.node, "", changed);
+  if (!changed.empty()) parameters.validated.clear();  // found for other numbers
   for (const std::string& path : changed) {
     const Node* node = locate(*place.node, path);
     for (Provenance& entry : parameters.provenance)

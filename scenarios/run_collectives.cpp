@@ -101,8 +101,9 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
   // What one iteration takes of the thread that launches it.
   [[nodiscard]] sim::Duration launch_floor() const {
     const topologies::PlacementSpec& ranks = context_->scenario.ranks;
+    const auto most = static_cast<std::uint32_t>(context_->bound.world.size());
     return context_->bound.parameters.host.collective_launch *
-           (ranks.thread_per_gpu ? 1 : ranks.gpus_per_process);
+           (ranks.thread_per_gpu ? 1U : std::min(ranks.gpus_per_process, most));
   }
 
   RunContext* context_;

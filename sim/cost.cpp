@@ -29,7 +29,8 @@ Duration CostModel::start(const Schedule&) const { return {}; }
 Duration send_service_time(const ConnectionCost& cost, Bytes wire) {
   Duration time = cost.send_service;
   if (cost.send_byte_rate.raw() > 0) time += transfer_time(wire, cost.send_byte_rate);
-  if (wire >= cost.rendezvous_from && wire <= cost.rendezvous_to) time += cost.rendezvous;
+  if (cost.rendezvous_to.raw() > 0 && wire >= cost.rendezvous_from && wire <= cost.rendezvous_to)
+    time += cost.rendezvous;
   return time;
 }
 

@@ -76,21 +76,30 @@ class Solver {
     return problem_.parameters[static_cast<std::size_t>(j)].prior_width;
   }
 
+  [[nodiscard]] double highest(Eigen::Index j) const {
+    const FitParameter& parameter = problem_.parameters[static_cast<std::size_t>(j)];
+    return parameter.most > 0 ? std::min(kFarthest, std::log(parameter.most / parameter.prior))
+                              : kFarthest;
+  }
+
   // All columns in one call of the model; those that are not free stay zero.
   Result<void> differentiate() {
     std::vector<Values> sets;
     std::vector<Eigen::Index> columns;
+    std::vector<double> steps;
     for (Eigen::Index j = 0; j < x_.size(); ++j) {
       if (!free_[static_cast<std::size_t>(j)]) continue;
       VectorXd moved = x_;
-      moved(j) += problem_.step;
+      // Backwards where a step forwards would leave the range.
+      steps.push_back(x_(j) + problem_.step > highest(j) ? -problem_.step : problem_.step);
+      moved(j) += steps.back();
       sets.push_back(parameters_at(moved));
       columns.push_back(j);
     }
     RAILYARD_ASSIGN(const std::vector<Values> predicted, problem_.model(sets));
     jacobian_ = MatrixXd::Zero(residuals_.size(), x_.size());
     for (std::size_t k = 0; k < columns.size(); ++k)
-      jacobian_.col(columns[k]) = (logs(predicted[k]) - residuals_) / problem_.step;
+      jacobian_.col(columns[k]) = (logs(predicted[k]) - residuals_) / steps[k];
     return {};
   }
 
@@ -136,11 +145,11 @@ class Solver {
       VectorXd candidate = x_ - damped.ldlt().solve(gradient);
       for (Eigen::Index j = 0; j < x_.size(); ++j)
         candidate(j) = free_[static_cast<std::size_t>(j)]
-                           ? std::clamp(candidate(j), -kFarthest, kFarthest)
+                           ? std::clamp(candidate(j), -kFarthest, highest(j))
                            : 0.0;
       RAILYARD_ASSIGN(const VectorXd residuals, residuals_at(candidate));
       const double next = cost_of(residuals, candidate);
-      if (next >= cost) continue;
+      if (!(next < cost)) continue;
       x_ = candidate;
       residuals_ = residuals;
       damping = std::max(damping / 8, 1e-6);
@@ -166,6 +175,7 @@ class Solver {
       dropped = true;
     }
     if (!dropped) return {};
+    out.converged = false;
     RAILYARD_ASSIGN(residuals_, residuals_at(x_));
     RAILYARD_TRY(descend(out));
     return differentiate();
@@ -215,7 +225,8 @@ Result<FitResult> fit_parameters(const FitProblem& problem) {
                     problem.measured.size(), problem.parameters.size(),
                     problem.parameters.size() + 2 - problem.measured.size()));
   for (const double time : problem.measured)
-    if (!(time > 0)) return sim::bad_input("a measured time is not positive");
+    if (!(time > 0) || !std::isfinite(time))
+      return sim::bad_input("a measured time is not positive");
   return Solver(problem).run();
 }
 

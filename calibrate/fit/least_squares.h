@@ -16,8 +16,10 @@
 //
 // Cost: (iterations x (parameters + 1)) evaluations of the model.
 //
-//   Problem problem{.parameters = {{"protocols.LL.hop_latency", 0.3, std::log(3)}}, ...};
-//   RAILYARD_ASSIGN(const Fit fit, solve(problem));
+// |x| stays below 2.3, a factor of ten from the prior.
+//
+//   FitProblem problem{.parameters = {{"protocols.LL.hop_latency", 0.3, std::log(3)}}, ...};
+//   RAILYARD_ASSIGN(const FitResult fit, fit_parameters(problem));
 #pragma once
 
 #include <functional>
@@ -32,6 +34,7 @@ struct FitParameter {
   std::string name;
   double prior = 0;        // > 0, in any unit
   double prior_width = 0;  // standard deviation of ln(value / prior)
+  double most = 0;         // upper bound, at least the prior; 0 = none
 };
 
 struct FitProblem {
@@ -73,8 +76,8 @@ struct FitResult {
   std::vector<Outlier> outliers;  // |residual| > 3 robust sigma and > scale, worst first
 };
 
-// Errors: fewer measurements than parameters (says how many are missing), values that are not
-// positive, a model that fails.
+// Errors: fewer measurements than two more than parameters (says how many are missing), values that
+// are not positive, a model that fails.
 sim::Result<FitResult> fit_parameters(const FitProblem& problem);
 
 }  // namespace railyard::calibrate

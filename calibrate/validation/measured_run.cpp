@@ -18,6 +18,7 @@ using sim::Error;
 using sim::Result;
 
 constexpr std::size_t kMostRows = 10'000;
+constexpr double kLongestMicroseconds = 1e12;
 
 // Reads the fields of one map; the first error stays.
 class Fields {
@@ -152,9 +153,9 @@ Result<std::vector<MeasuredRow>> read_rows(const YAML::Node& rows, const char* k
     if (!row[1].IsNull() && (!YAML::convert<double>::decode(row[1], time) || !std::isfinite(time)))
       return fields.error(row, key, "expected a time in microseconds, or null");
     if (row[1].IsNull()) time = time_from_bandwidth(row, size, run);
-    if (time <= 0) {
+    if (!(time > 0) || size == 0 || time > kLongestMicroseconds) {
       run.notes.push_back(
-          fmt::format("{}:{}: {} B has no time", run.path, row.Mark().line + 1, size));
+          fmt::format("{}:{}: {} B has no time that counts", run.path, row.Mark().line + 1, size));
       continue;
     }
     out.push_back({sim::bytes(size), time});

@@ -65,8 +65,7 @@ struct MeasuredRun {
 sim::Result<MeasuredRun> read_measured_run(const std::string& path);
 sim::Result<MeasuredRun> measured_run_from_text(std::string_view text, const std::string& name);
 
-// The files of a folder, by name; a part of their names is enough to select some (shell wildcards
-// * and ?; empty: all).
+// The files of a folder whose names, without .yaml, match the pattern (* and ?; empty: all).
 sim::Result<std::vector<std::string>> measured_run_files(const std::string& folder,
                                                          std::string_view pattern);
 

@@ -157,6 +157,9 @@ TEST_CASE("calibrate fit: the simulator's own times give its parameters back") {
         doctest::Approx(6.03e-6).epsilon(0.03));
   CHECK(fitted.value().fit.cost < 0.1 * fitted.value().fit.cost_before);
   CHECK(fitted.value().parameters.fitted_runs.back() == "a");
+  CHECK(fitted.value().parameters.fitted_runs.size() > 4);  // the class's own are kept
+  CHECK(fitted.value().runs == std::vector<std::string>(4, "a"));
+  CHECK(fitted.value().parameters.validated.empty());
   const auto written =
       scenarios::profile_from_text(scenarios::write_profile(fitted.value().parameters), "p.yaml");
   REQUIRE(written.ok());
@@ -208,7 +211,7 @@ TEST_CASE("calibrate fit: nccl-tests logs on a scenario") {
                       "railyard: 1\ncluster: {machine: hgx-h100}\nnccl: auto\n"
                       "collectives: [{collective: Broadcast, sizes: [8B]}]\n");
   std::string device;
-  const auto inputs = cli::log_inputs(log, scenario, {}, device);
+  const auto inputs = cli::log_inputs({log, scenario}, device);
   REQUIRE_MESSAGE(inputs.ok(), (inputs.ok() ? "" : inputs.error().text()));
   REQUIRE(inputs.value().size() == 1);
   CHECK(device == "NVIDIA H100");
@@ -219,7 +222,7 @@ TEST_CASE("calibrate fit: nccl-tests logs on a scenario") {
   CHECK(made.ranks.gpus_per_process == 2);
   CHECK_FALSE(made.ranks.thread_per_gpu);
   std::string other = "NVIDIA A100";
-  const auto refused = cli::log_inputs(log, scenario, {}, other);
+  const auto refused = cli::log_inputs({log, scenario}, other);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message ==
         "measured on 'NVIDIA H100', the others on 'NVIDIA A100': one profile serves one platform");

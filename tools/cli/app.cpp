@@ -268,7 +268,8 @@ void add_fit(CLI::App& app, FitArguments& out) {
   fit.add_flag(
       "--part", out.part,
       "Write only what was fitted: a part to be named behind the profiles it was fitted on");
-  fit.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)");
+  fit.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)")
+      ->check(CLI::Range(0, 1024));
 }
 
 void add_validate(CLI::App& app, ValidateArguments& out) {
@@ -284,7 +285,8 @@ void add_validate(CLI::App& app, ValidateArguments& out) {
   validate.add_option("--html", out.html, "Write a page with measured and predicted curves");
   validate.add_option("--journal", out.journal,
                       "File of finished runs: an interrupted validation goes on where it was");
-  validate.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)");
+  validate.add_option("--jobs,-j", out.jobs, "Simulations at a time (default: all processors)")
+      ->check(CLI::Range(0, 1024));
   validate.add_option("--timeout", out.timeout_seconds, "Seconds for one run; 0 = none");
   validate.add_flag("--rows", out.rows, "Print every row");
   validate.add_flag("--json", out.json, "Every row as JSON");

@@ -25,8 +25,9 @@ Result<std::vector<FitInput>> inputs_of_logs(const FitArguments& arguments) {
   if (arguments.files.size() < 2)
     return sim::bad_input("no log: expected SCENARIO LOG...", arguments.files.front());
   for (auto log = arguments.files.begin() + 1; log != arguments.files.end(); ++log) {
-    RAILYARD_ASSIGN(std::vector<LogInput> made,
-                    log_inputs(*log, arguments.files.front(), arguments.sets, device));
+    RAILYARD_ASSIGN(
+        std::vector<LogInput> made,
+        log_inputs({*log, arguments.files.front(), arguments.sets, arguments.largest}, device));
     for (LogInput& each : made) inputs.push_back(std::move(each.input));
   }
   return inputs;
@@ -58,9 +59,11 @@ std::vector<std::string> determined(const FittedProfile& fitted) {
 
 Result<void> write_profile_file(const FittedProfile& fitted, const FitArguments& arguments) {
   const std::string& path = arguments.out;
-  const std::string text =
-      arguments.part ? scenarios::write_profile_part(fitted.parameters, determined(fitted), "")
-                     : scenarios::write_profile(fitted.parameters);
+  sim::Parameters part = fitted.parameters;
+  part.fitted_runs = fitted.runs;  // the profiles below name theirs
+  const std::string text = arguments.part
+                               ? scenarios::write_profile_part(part, determined(fitted), "")
+                               : scenarios::write_profile(fitted.parameters);
   std::ofstream out(path, std::ios::binary);
   out << text;
   if (!out.flush()) return sim::bad_input("cannot be written", path);

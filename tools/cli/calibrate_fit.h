@@ -12,7 +12,7 @@ struct FitArguments {
   std::vector<std::string> files;
   std::vector<std::string> parameters;
   std::vector<std::string> sets;
-  std::string out;  // profile to write; empty: to standard output
+  std::string out;  // profile to write; empty: none, the values are printed only
   std::string name;
   std::int64_t largest = 0;  // bytes: longer messages are left out; 0 = none
   bool part = false;         // only what was fitted, to be named behind the scenario's own profiles

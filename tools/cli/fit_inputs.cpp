@@ -36,11 +36,14 @@ Result<void> check_device(const NcclTestsTable& table, const std::string& log,
   return {};
 }
 
+// nccl-tests' words; types of one byte are all the same to a simulation.
 std::string_view dtype_of(const NcclTestsTable& table) {
   const std::string& printed = table.rows.front().datatype;
   if (printed == "half") return "fp16";
   if (printed == "double") return "fp64";
   if (printed == "bfloat16") return "bf16";
+  if (printed == "int64" || printed == "uint64") return "int64";
+  if (printed == "int8" || printed == "uint8" || printed.starts_with("f8")) return "int8";
   return "fp32";
 }
 
@@ -55,6 +58,9 @@ calibrate::MeasuredRun measured(const NcclTestsTable& table, const std::string& 
   run.platform.name = log;
   run.platform.predictable = true;
   run.platform.nccl_used = table.nccl;
+  if (table.node_count > 0) run.platform.nodes = table.node_count;
+  if (table.node_count > 0 && table.rank_count > 0)
+    run.platform.gpus_per_node = table.rank_count / table.node_count;
   for (const calibrate::NcclTestsRow& row : table.rows) {
     if (row.out_of_place && row.out_of_place->us > 0 && row.bytes > 0)
       run.rows.push_back({sim::bytes(row.bytes), row.out_of_place->us});
@@ -78,18 +84,18 @@ std::vector<std::string> settings(const NcclTestsTable& table, const calibrate::
       sets.push_back(fmt::format("ranks.gpus_per_node={}", table.rank_count / table.node_count));
   }
   const std::int64_t per_process = table.threads * table.gpus_per_thread;
-  if (table.threads > 0 && per_process > 1) {
+  if (table.threads > 0 && table.gpus_per_thread > 0) {
     sets.push_back(fmt::format("ranks.gpus_per_process={}", per_process));
-    if (table.gpus_per_thread == 1) sets.emplace_back("ranks.thread_per_gpu=true");
+    sets.push_back(
+        fmt::format("ranks.thread_per_gpu={}", table.threads > 1 && table.gpus_per_thread == 1));
   }
   return sets;
 }
 
 }  // namespace
 
-Result<std::vector<LogInput>> log_inputs(const std::string& log, const std::string& scenario,
-                                         const std::vector<std::string>& sets,
-                                         std::string& device) {
+Result<std::vector<LogInput>> log_inputs(const LogRequest& request, std::string& device) {
+  const std::string& log = request.log;
   RAILYARD_ASSIGN(const std::string text, read_file(log));
   RAILYARD_ASSIGN(const calibrate::NcclTestsLog read, calibrate::read_nccl_tests(text, log));
   std::vector<LogInput> inputs;
@@ -99,9 +105,16 @@ Result<std::vector<LogInput>> log_inputs(const std::string& log, const std::stri
                             fmt::format("{}:{}", log, table.line));
     RAILYARD_TRY(check_device(table, log, device));
     LogInput made{{}, measured(table, log)};
+    for (auto* rows : {&made.run.rows, &made.run.rows_in_place})
+      std::erase_if(*rows, [&](const calibrate::MeasuredRow& row) {
+        return request.largest > 0 && row.size.raw() > request.largest;
+      });
+    if (made.run.rows.empty() && made.run.rows_in_place.empty())
+      return sim::bad_input("no row of this table has a time that counts",
+                            fmt::format("{}:{}", log, table.line));
     std::vector<std::string> all = settings(table, made.run);
-    all.insert(all.end(), sets.begin(), sets.end());
-    RAILYARD_ASSIGN(made.input.scenario, scenarios::read_scenario(scenario, {.sets = all}));
+    all.insert(all.end(), request.sets.begin(), request.sets.end());
+    RAILYARD_ASSIGN(made.input.scenario, scenarios::read_scenario(request.scenario, {.sets = all}));
     made.input.name = log;
     made.input.rows = made.run.rows.empty() ? made.run.rows_in_place : made.run.rows;
     inputs.push_back(std::move(made));

@@ -20,9 +20,13 @@ struct LogInput {
   FitInput input;
   calibrate::MeasuredRun run;
 };
-sim::Result<std::vector<LogInput>> log_inputs(const std::string& log, const std::string& scenario,
-                                              const std::vector<std::string>& sets,
-                                              std::string& device);
+struct LogRequest {
+  std::string log;
+  std::string scenario;
+  std::vector<std::string> sets{};
+  std::int64_t largest = 0;  // bytes: longer messages are left out; 0 = none
+};
+sim::Result<std::vector<LogInput>> log_inputs(const LogRequest& request, std::string& device);
 
 // Whether a YAML file is a scenario (has `railyard:`) and not a measured run.
 sim::Result<bool> is_scenario(const std::string& path);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <mutex>
 
 #include "calibrate/validation/score.h"
@@ -95,9 +96,7 @@ class Model {
   [[nodiscard]] Result<Values> one(const Values& values, const FitInput& input) const {
     Parameters parameters = input.scenario.parameters;
     for (std::size_t j = 0; j < values.size(); ++j) {
-      double value = values[j];
-      if (job_.parameters[j].ends_with("efficiency")) value = std::min(value, 1.0);
-      RAILYARD_TRY(sim::set_parameter(parameters, job_.parameters[j], value));
+      RAILYARD_TRY(sim::set_parameter(parameters, job_.parameters[j], values[j]));
     }
     return simulate(input, parameters, job_.interrupted);
   }
@@ -125,10 +124,7 @@ Result<void> check_inputs(const FitRuns& job) {
 }
 
 // Four significant digits: more than any of them is known to.
-double rounded(double value) {
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 3);
-  return std::round(value / unit) * unit;
-}
+double rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
 
 // The chosen values in place, each with where it comes from.
 Result<void> adopt(const FitRuns& job, FittedProfile& out) {
@@ -146,8 +142,11 @@ Result<void> adopt(const FitRuns& job, FittedProfile& out) {
                              "{:.0f} %, prior {:.4g}",
                              rows, fmt::join(names, ", "), percent, fitted.prior)};
   }
-  out.parameters.fitted_runs = names;
-  return {};
+  out.runs = names;
+  std::vector<std::string>& all = out.parameters.fitted_runs;
+  all.insert(all.end(), names.begin(), names.end());
+  out.parameters.validated.clear();  // what was found for the old numbers
+  return sim::validate(out.parameters);
 }
 
 }  // namespace
@@ -195,7 +194,10 @@ Result<FittedProfile> fit_runs(const FitRuns& given) {
   FitProblem problem;
   for (const std::string& path : job.parameters) {
     RAILYARD_ASSIGN(const double prior, sim::parameter_value(out.parameters, path));
-    problem.parameters.push_back({path, prior, prior_width(path)});
+    if (std::ranges::count(job.parameters, path) > 1)
+      return sim::bad_input(fmt::format("'{}' is named twice", path));
+    problem.parameters.push_back(
+        {path, prior, prior_width(path), path.ends_with("efficiency") ? 1.0 : 0.0});
   }
   for (const FitInput& input : job.inputs)
     for (const calibrate::MeasuredRow& row : input.rows) {
@@ -214,15 +216,15 @@ std::string fit_text(const FittedProfile& fitted) {
       {{"parameter", Align::left}, {"prior"}, {"value"}, {"95 % from"}, {"to"}, {"", Align::left}});
   for (const calibrate::FittedParameter& p : fitted.fit.parameters)
     table.add({p.name, fmt::format("{:.4g}", p.prior), fmt::format("{:.4g}", p.value),
-               fmt::format("{:.4g}", p.low), fmt::format("{:.4g}", p.high),
+               p.determined ? fmt::format("{:.4g}", p.low) : "-",
+               p.determined ? fmt::format("{:.4g}", p.high) : "-",
                p.determined ? "" : "not determined by these data: kept at its prior"});
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < fitted.fit.predicted.size(); ++i) errors.push_back(0);
   std::string text =
       "Fitted parameters (SI units: seconds, bytes per second, shares)\n" + table.text();
-  text += fmt::format("{} times, {} iterations{}; cost {:.1f} -> {:.1f}\n", errors.size(),
-                      fitted.fit.iterations, fitted.fit.converged ? "" : " (not converged)",
-                      fitted.fit.cost_before, fitted.fit.cost);
+  text +=
+      fmt::format("{} times, {} iterations{}; cost {:.1f} -> {:.1f}\n", fitted.fit.predicted.size(),
+                  fitted.fit.iterations, fitted.fit.converged ? "" : " (not converged)",
+                  fitted.fit.cost_before, fitted.fit.cost);
   for (const calibrate::Outlier& outlier : fitted.fit.outliers)
     text += fmt::format("outlier: {}: predicted {:+.0f} %\n", fitted.row_names[outlier.index],
                         (std::exp(outlier.residual) - 1) * 100);

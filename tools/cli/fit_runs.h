@@ -38,6 +38,7 @@ struct FitRuns {
 struct FittedProfile {
   sim::Parameters parameters;  // of the first input, the fitted ones replaced, provenance added
   calibrate::FitResult fit;
+  std::vector<std::string> runs;       // what was fitted to, now
   std::vector<std::string> row_names;  // of the measurements, as in fit.outliers
 };
 

@@ -113,7 +113,7 @@ Result<std::vector<Prediction>> predict_log(const ValidateArguments& arguments,
     return sim::bad_input("--log needs the scenario that the log was measured on");
   std::string device;
   RAILYARD_ASSIGN(std::vector<LogInput> inputs,
-                  log_inputs(arguments.log, arguments.scenario, arguments.sets, device));
+                  log_inputs({arguments.log, arguments.scenario, arguments.sets}, device));
   std::vector<Prediction> predictions;
   for (LogInput& each : inputs) {
     RAILYARD_ASSIGN(Prediction made, predict(std::move(each.run), each.input.scenario, options));
@@ -145,7 +145,10 @@ Result<int> validate(const ValidateArguments& arguments) {
   const std::string text =
       arguments.json ? validation_json(predictions) : validation_text(predictions, arguments.rows);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return kDone;
+  return std::ranges::any_of(predictions,
+                             [](const Prediction& each) { return each.failed.empty(); })
+             ? kDone
+             : kBadInput;
 }
 
 }  // namespace
@@ -155,7 +158,8 @@ int validate_command(const ValidateArguments& arguments) {
   const Result<int> status = validate(arguments);
   if (status.ok()) return finish_output(status.value());
   if (status.error().code == sim::ErrorCode::interrupted) {
-    complain("interrupted; the same command goes on where it was");
+    complain(arguments.journal.empty() ? "interrupted; with --journal FILE it could go on"
+                                       : "interrupted; the same command goes on where it was");
     return kInterrupted;
   }
   return fail(status.error());

@@ -13,7 +13,7 @@ struct ValidateArguments {
   std::string log;       // of nccl-tests, with `scenario`
   std::string scenario;  // the platform of the log
   std::string html;      // page to write
-  std::string journal;   // finished runs; default: in the cache of the user
+  std::string journal;   // finished runs, for going on after an interruption
   bool json = false;
   bool rows = false;     // every row as text
   std::size_t jobs = 0;  // 0 = all processors

@@ -67,6 +67,8 @@ class Chart {
   }
 
   [[nodiscard]] std::string svg() const {
+    if (!(x_.low > 0 && y_.low > 0) || !std::isfinite(x_.high) || !std::isfinite(y_.high))
+      return "<p>(nothing to draw)</p>";
     std::string out = fmt::format("<svg viewBox='0 0 {} {}' width='{}' height='{}'>", kWidth,
                                   kHeight, kWidth, kHeight);
     out += axes();

@@ -39,7 +39,7 @@ TEST_CASE("measured run: times, or what follows from a bandwidth") {
   CHECK(run.rows[2].time_us == doctest::Approx(80));
   CHECK(run.rows_in_place[0].time_us == 21);
   REQUIRE(run.notes.size() == 1);
-  CHECK(run.notes[0] == "x.yaml:8: 32000000 B has no time");
+  CHECK(run.notes[0] == "x.yaml:8: 32000000 B has no time that counts");
 }
 
 TEST_CASE("measured run: sizes that go down are sorted and noted") {
