@@ -74,7 +74,7 @@ TEST_CASE("a platform's block is read, null as absent") {
 TEST_CASE("a platform's scenario says in YAML what the platform says") {
   const PlatformScenario p5 = made(platform_of(kP5), all_reduce({{"NCCL_ALGO", "Ring"}}));
   const Scenario& s = p5.scenario;
-  CHECK(s.name == "p5");
+  CHECK(s.name == "p5-like");
   CHECK(s.cluster.machine == "hgx-h100");
   CHECK(s.cluster.overrides.nics_per_node == 32U);
   CHECK(s.cluster.overrides.nic_rate == sim::gigabits_per_second(100));
