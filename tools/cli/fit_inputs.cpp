@@ -70,6 +70,17 @@ calibrate::MeasuredRun measured(const NcclTestsTable& table, const std::string& 
   return run;
 }
 
+// Some logs do not tell their collective: then the scenario's, if it has one only.
+Result<sim::Collective> stated_collective(const LogRequest& request, const NcclTestsTable& table) {
+  RAILYARD_ASSIGN(const scenarios::Scenario scenario,
+                  scenarios::read_scenario(request.scenario, {.sets = request.sets}));
+  if (scenario.collectives.size() == 1) return scenario.collectives.front().collective;
+  return sim::bad_input(
+      "the log does not tell which collective this table is of, nor does the scenario with one "
+      "entry in `collectives:`",
+      fmt::format("{}:{}", request.log, table.line));
+}
+
 // --set arguments that make the scenario run what the table did.
 std::vector<std::string> settings(const NcclTestsTable& table, const calibrate::MeasuredRun& run) {
   std::string sizes;
@@ -99,10 +110,10 @@ Result<std::vector<LogInput>> log_inputs(const LogRequest& request, std::string&
   RAILYARD_ASSIGN(const std::string text, read_file(log));
   RAILYARD_ASSIGN(const calibrate::NcclTestsLog read, calibrate::read_nccl_tests(text, log));
   std::vector<LogInput> inputs;
-  for (const NcclTestsTable& table : read.tables) {
-    if (!table.collective)
-      return sim::bad_input("the log does not tell which collective this table is of",
-                            fmt::format("{}:{}", log, table.line));
+  for (NcclTestsTable table : read.tables) {
+    if (!table.collective) {
+      RAILYARD_ASSIGN(table.collective, stated_collective(request, table));
+    }
     RAILYARD_TRY(check_device(table, log, device));
     LogInput made{{}, measured(table, log)};
     for (auto* rows : {&made.run.rows, &made.run.rows_in_place})

@@ -13,9 +13,9 @@
 namespace railyard::cli {
 
 // A table of an nccl-tests log on the platform of `scenario`: its collective, sizes, ranks and
-// launch mode replace the scenario's; machine, version and environment stay. A log's GPUs must all
-// be of one model: `device` is the first one seen, filled if empty; another is refused by name.
-// The run as measured comes with it.
+// launch mode replace the scenario's (its collective counts where the log tells none); machine,
+// version and environment stay. A log's GPUs must all be of one model: `device` is the first one
+// seen, filled if empty; another is refused by name. The run as measured comes with it.
 struct LogInput {
   FitInput input;
   calibrate::MeasuredRun run;
