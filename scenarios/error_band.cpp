@@ -39,7 +39,9 @@ std::vector<std::string> error_notes(const Scenario& scenario) {
         return choice.protocol == sim::Protocol::plain;
       }))
     return notes;  // no costs, for comparison with other simulators
-  for (const auto& [collective, band] : asked_of(scenario)) {
+  for (const auto& asked : asked_of(scenario)) {
+    const std::string& collective = asked.first;
+    const std::string& band = asked.second;
     const auto found = std::ranges::find_if(scenario.parameters.validated, [&](const auto& each) {
       return each.collective == collective && each.band == band;
     });
