@@ -268,6 +268,16 @@ TEST_CASE("channels: errors of rings and edges from elsewhere") {
   bad[0].net_edges = {{0, 9, {}, {}}};
   CHECK(check_error(bad) ==
         "channel 0: the edge from rank 0 to rank 9 leaves the group of 4 ranks");
+  const Topology topology = test::cluster({.gpus = 4});
+  sim::NetEdge edge;
+  edge.to = 1;
+  edge.host.in = topology.nodes[0].gpus[2];
+  bad[0].net_edges = {edge};
+  CHECK(check_error(bad) ==
+        "channel 0: the edge from rank 0 to rank 1 stops in the memory of what is no CPU");
+  edge.host.in = {};  // without a stop it needs NICs
+  bad[0].net_edges = {edge};
+  CHECK(check_error(bad) == "channel 0: the edge from rank 0 to rank 1 has an end that is no NIC");
 }
 
 TEST_CASE("channels: errors of trees from elsewhere") {
