@@ -71,8 +71,10 @@ TEST_CASE("calibrate read: --json holds every measurement, traces are merged") {
   CHECK(out["merged_traces"]["notes"].empty());
   const auto text = cli::calibrate_read_report({.files = {zero, one}}).text;
   CHECK(contains(text,
-                 "traces merged, the shortest of the ranks for each call: 1 calls, 1 "
+                 "all traces, the shortest of the ranks for each call: 1 calls, 1 "
                  "measurements"));
+  CHECK(contains(cli::calibrate_read_report({.files = {zero}}).text,
+                 "note: group 0 has 2 ranks, 1 of them are here: durations may contain waiting"));
 }
 
 TEST_CASE("calibrate read: a file that is none, or missing, does not hide the others") {

@@ -85,13 +85,13 @@ std::string file_text(const File& file) {
   return text + notes_text(calibrate::notes_of(file.log), file.path);
 }
 
-// Traces of one job, merged; nothing for fewer than two.
+// The traces of one job, merged: also of a single one, whose notes say what is missing.
 std::optional<calibrate::KinetoMerge> merged(const std::vector<File>& files) {
   std::vector<calibrate::KinetoTrace> traces;
   for (const File& file : files)
     if (const auto* trace = std::get_if<calibrate::KinetoTrace>(&file.log))
       traces.push_back(*trace);
-  if (traces.size() < 2) return std::nullopt;
+  if (traces.empty()) return std::nullopt;
   return calibrate::merge_kineto(traces);
 }
 
@@ -195,7 +195,7 @@ CalibrateReadReport calibrate_read_report(const CalibrateReadArguments& argument
                             {"notes", notes_json(merge->notes)}};
     if (!arguments.json)
       report.text += fmt::format(
-                         "traces merged, the shortest of the ranks for each call: {} calls, "
+                         "all traces, the shortest of the ranks for each call: {} calls, "
                          "{} measurements can be used\n",
                          merge->calls.size(), all.size()) +
                      notes_text(merge->notes, {});
