@@ -15,6 +15,8 @@ Offloads do not matter: the sender's stack hands the qdisc large packets whateve
 the kernel charges one that stands for n segments n headers (qdisc_pkt_len_init). The bucket must
 hold two of them (64 KB each), or tbf cuts them up and cannot keep the rate.
 What the bucket holds when a stream begins passes unshaped; probe_tcp's warm-up discards that.
+Congestion control is Reno's, which every kernel has and which fills a queue that drops nothing; one
+that paces by its own model of the path, as BBR does, measures that model.
 A machine busy with other work can keep a link from being filled but never from being limited, so
 a rate that comes out low is measured again, twice at most; one that comes out high never is.
 
@@ -35,7 +37,7 @@ import tempfile
 RATES_MBIT = (100, 200, 500, 1000)
 ADDRESSES = ("10.213.7.1", "10.213.7.2")
 SEGMENT, FRAME = 1500 - 20 - 20 - 12, 1500 + 14
-RATE_TOLERANCE, LATENCY_TOLERANCE = 0.05, 0.25
+RATE_TOLERANCE, MEAN_TOLERANCE, LATENCY_TOLERANCE = 0.05, 0.025, 0.25
 TRIPS, ATTEMPTS, ROUNDS = 3000, 3, 8
 
 
@@ -67,6 +69,8 @@ class Link:
             for name, address in zip(self.names, ADDRESSES):
                 permitted("ip", "-n", name, "address", "add", f"{address}/24", "dev", "veth0")
                 permitted("ip", "-n", name, "link", "set", "veth0", "up")
+                permitted("ip", "netns", "exec", name, "sh", "-c",
+                          "echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
         except Refused:
             self.__exit__()
             raise
@@ -117,9 +121,9 @@ def probe(link, program, directory, seconds):
             "--sizes", "16K,64K,256K", "--sockets", "1", "--threads", "1", "--json", path))
     with open(path, encoding="utf-8") as file:
         report = json.load(file)
-    fit, = [fit for fit in report["fits"] if fit["kind"] == "tcp.stream"]
+    fits = [fit["bytes_per_second"] for fit in report["fits"] if fit["kind"] == "tcp.stream"]
     trip, = [row for row in report["rows"] if row["kind"] == "tcp.pingpong"]
-    return fit["bytes_per_second"], trip["time_us"]["median"]
+    return fits[0] if fits else 0, trip["time_us"]["median"]
 
 
 def reference_latency(link, program):
@@ -140,19 +144,21 @@ def bandwidth_of(link, program, directory, goodput):
 def check(name, found, expected, tolerance):
     error = found / expected - 1
     good = abs(error) <= tolerance
-    print(f"{name}: {found:.4g}, expected {expected:.4g}: {error:+.1%}, at most {tolerance:.0%}"
+    print(f"{name}: {found:.4g}, expected {expected:.4g}: {error:+.1%}, at most {tolerance:.1%}"
           f"{'' if good else '  FAILED'}", flush=True)
     return good
 
 
 def check_rates(link, probe_tcp, directory):
-    good = True
+    good, ratios = True, []
     for mbit in RATES_MBIT:
         link.shape(mbit)
         goodput = mbit * 1e6 / 8 * SEGMENT / FRAME
-        good &= check(f"{mbit} Mb/s, goodput B/s", bandwidth_of(link, probe_tcp, directory, goodput),
-                      goodput, RATE_TOLERANCE)
-    return good
+        found = bandwidth_of(link, probe_tcp, directory, goodput)
+        ratios.append(found / goodput)
+        good &= check(f"{mbit} Mb/s, goodput B/s", found, goodput, RATE_TOLERANCE)
+    # Tells the goodput from the rate itself, which lies 4.6 % above it.
+    return good & check("mean of found : expected", sum(ratios) / len(ratios), 1, MEAN_TOLERANCE)
 
 
 def check_latency(link, probe_tcp, echo_latency, directory):
@@ -165,8 +171,17 @@ def check_latency(link, probe_tcp, echo_latency, directory):
     return check("one byte, us", min(latencies), min(references), LATENCY_TOLERANCE)
 
 
+def go_first():
+    """Ahead of ordinary work, where that is permitted: what else runs must not be measured."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except (OSError, AttributeError):
+        pass
+
+
 def main():
     probe_tcp, echo_latency = sys.argv[1:]
+    go_first()
     with Link() as link, tempfile.TemporaryDirectory() as directory:
         good = check_rates(link, probe_tcp, directory)
         good &= check_latency(link, probe_tcp, echo_latency, directory)

@@ -139,12 +139,14 @@ const std::vector<GlooAlgorithm>& gloo_algorithms() {
   return all;
 }
 
-GlooGroup::GlooGroup(Store& store, const std::string& address, const std::string& interface) {
+GlooDevice make_gloo_device(const std::string& address, const std::string& interface) {
   ::gloo::transport::tcp::attr attributes;
   attributes.hostname = address;
   attributes.iface = interface;
-  std::shared_ptr<::gloo::transport::Device> device =
-      ::gloo::transport::tcp::CreateDevice(attributes);
+  return ::gloo::transport::tcp::CreateDevice(attributes);
+}
+
+GlooGroup::GlooGroup(Store& store, GlooDevice device) {
   const auto context = std::make_shared<::gloo::rendezvous::Context>(
       static_cast<int>(store.rank()), static_cast<int>(store.world()));
   StoreForGloo adapter(store);

@@ -22,16 +22,23 @@
 
 namespace gloo {
 class Context;
+namespace transport {
+class Device;
 }
+}  // namespace gloo
 
 namespace railyard::probe {
 
 struct GlooAlgorithm;
 
+using GlooDevice = std::shared_ptr<::gloo::transport::Device>;
+
+// `address` is this host's, "" for its name's; `interface` wins where it is given.
+GlooDevice make_gloo_device(const std::string& address, const std::string& interface);
+
 class GlooGroup {
  public:
-  // `address` is this host's, "" for its name's; `interface` wins where it is given.
-  GlooGroup(Store& store, const std::string& address, const std::string& interface);
+  GlooGroup(Store& store, GlooDevice device);
 
   // A call that is complete on this rank when it returns, or null where the algorithm does not
   // work for this number of ranks or elements. AllGather's bytes are those of the gathered vector.

@@ -77,9 +77,9 @@ void measure_cell(GlooGroup& group, Store& store, const Cell& of, Report& report
                          ""});
 }
 
-void measure(Store& store, const Options& options, Report& report) {
+void measure(Store& store, const GlooDevice& device, const Options& options, Report& report) {
   const Clock::time_point start = Clock::now();
-  GlooGroup group(store, options.own_address, options.interface);
+  GlooGroup group(store, device);
   report.rows.push_back({"gloo.connect",
                          {{"ranks", std::to_string(group.ranks())}},
                          0,
@@ -94,11 +94,13 @@ void measure(Store& store, const Options& options, Report& report) {
 }
 
 void run_rank(const Options& options, Report& report) {
+  // Before the ranks meet, so that a wrong interface makes nobody wait.
+  const GlooDevice device = make_gloo_device(options.own_address, options.interface);
   std::unique_ptr<StoreServer> server;
   if (options.who.rank == 0)
     server = std::make_unique<StoreServer>(Endpoint{"", options.who.meeting.port});
   Store store(options.who, kMeetingTimeout);
-  measure(store, options, report);
+  measure(store, device, options, report);
 }
 
 // Every rank a process of its own on this host; rank 0's findings are the report's.

@@ -86,16 +86,12 @@ void measure_pingpong(const Endpoint& listener, const Socket& control, std::int6
   report.rows.push_back({"tcp.pingpong", {}, bytes, bytes, summarize(samples), {}, ""});
 }
 
-// A window in which nothing arrived lengthens the next one, so that pauses count.
 void add_stream_row(const StreamCell& cell, const std::vector<Reading>& readings, Report& report) {
   std::vector<double> samples;
-  std::int64_t nanoseconds = 0;
   for (const Reading& reading : readings) {
-    nanoseconds += reading.nanoseconds;
-    if (reading.bytes <= 0) continue;
-    samples.push_back(static_cast<double>(nanoseconds) / 1e3 * static_cast<double>(cell.bytes) /
-                      static_cast<double>(reading.bytes));
-    nanoseconds = 0;
+    if (reading.bytes <= 0 || reading.nanoseconds <= 0) continue;
+    samples.push_back(static_cast<double>(reading.nanoseconds) / 1e3 *
+                      static_cast<double>(cell.bytes) / static_cast<double>(reading.bytes));
   }
   const Labels labels = {{"sockets", std::to_string(cell.sockets)},
                          {"threads", std::to_string(cell.threads)}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -16,6 +17,30 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPiece = 256 * 1024;  // a stop is noticed between pieces
+
+// How much has arrived, and when the last of it did. A window from one arrival to another holds
+// just the bytes in between; one cut at any other time would be wrong by up to a packet of 64 KB.
+class Arrivals {
+ public:
+  struct State {
+    std::int64_t bytes = 0;
+    Clock::time_point last;
+  };
+  void add(std::size_t bytes) {
+    const Clock::time_point now = Clock::now();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    state_.bytes += static_cast<std::int64_t>(bytes);
+    state_.last = std::max(state_.last, now);
+  }
+  [[nodiscard]] State state() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return state_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  State state_;
+};
 
 // The sockets of thread `index`: every threads-th one.
 std::vector<const Socket*> share_of(const std::vector<Socket>& sockets, std::int64_t index,
@@ -38,7 +63,7 @@ void fill(const std::vector<const Socket*>& sockets, std::size_t bytes,
   for (const Socket* socket : sockets) socket->finish_sending();
 }
 
-void drain(const std::vector<const Socket*>& sockets, std::atomic<std::int64_t>& counter) {
+void drain(const std::vector<const Socket*>& sockets, Arrivals& arrivals) {
   std::vector<char> buffer(kPiece);
   std::vector<pollfd> waiting;
   for (const Socket* socket : sockets) waiting.push_back({socket->descriptor(), POLLIN, 0});
@@ -48,25 +73,24 @@ void drain(const std::vector<const Socket*>& sockets, std::atomic<std::int64_t>&
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       if (waiting[i].fd < 0 || (sockets.size() > 1 && waiting[i].revents == 0)) continue;
       const std::size_t got = sockets[i]->receive_some(buffer.data(), buffer.size());
-      counter += static_cast<std::int64_t>(got);
+      if (got > 0) arrivals.add(got);
       if (got == 0) waiting[i].fd = -1, --open;  // poll ignores negative descriptors
     }
   }
 }
 
-std::vector<Reading> read_counter(const std::atomic<std::int64_t>& counter,
-                                  const StreamCell& cell) {
-  while (counter == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+std::vector<Reading> read_arrivals(const Arrivals& arrivals, const StreamCell& cell) {
+  while (arrivals.state().bytes == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::microseconds(cell.warm_us));
   std::vector<Reading> readings;
-  std::int64_t bytes = counter;
-  Clock::time_point time = Clock::now();
+  Arrivals::State before = arrivals.state();
   for (std::int64_t i = 0; i < cell.windows; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(cell.window_us));
-    const std::int64_t bytes_now = counter;
-    const Clock::time_point now = Clock::now();
-    readings.push_back({bytes_now - bytes, std::chrono::nanoseconds(now - time).count()});
-    bytes = bytes_now, time = now;
+    const Arrivals::State now = arrivals.state();
+    if (now.bytes == before.bytes) continue;  // the next window has this pause in it
+    readings.push_back(
+        {now.bytes - before.bytes, std::chrono::nanoseconds(now.last - before.last).count()});
+    before = now;
   }
   return readings;
 }
@@ -127,12 +151,12 @@ void send_stream(const std::vector<Socket>& sockets, const StreamCell& cell,
 
 void receive_stream(const std::vector<Socket>& sockets, const StreamCell& cell,
                     const std::function<void(const std::vector<Reading>&)>& done) {
-  std::atomic<std::int64_t> counter{0};
+  Arrivals arrivals;
   Threads threads;
   for (std::int64_t i = 0; i < cell.threads; ++i)
     threads.start(
-        [&sockets, &cell, &counter, i] { drain(share_of(sockets, i, cell.threads), counter); });
-  done(read_counter(counter, cell));
+        [&sockets, &cell, &arrivals, i] { drain(share_of(sockets, i, cell.threads), arrivals); });
+  done(read_arrivals(arrivals, cell));
   threads.join();
 }
 

@@ -16,7 +16,7 @@ struct StreamCell {
   std::int64_t window_us = 0, windows = 0, warm_us = 0;  // how the receiver reads its counter
 };
 
-// Bytes that arrived in a window of that length.
+// Bytes that arrived in a window of that length, from one arrival to another.
 struct Reading {
   std::int64_t bytes, nanoseconds;
 };
