@@ -53,6 +53,9 @@ sim::Result<Json> parse_json(std::string_view text, const std::string& name) {
         ends ? "the file ends in the middle of its JSON: cut off?"
              : fmt::format("not JSON here: \"{}\"", excerpt(text.substr(before.size()), 20)),
         fmt::format("{}:{}:{}", name, line, column));
+  } catch (const Json::out_of_range& error) {  // "1e999"; the parser does not say where
+    return sim::bad_input("a number of its JSON is out of range: " + excerpt(error.what(), 100),
+                          name);
   }
 }
 

@@ -169,6 +169,7 @@ void count_listed(NcclTestsTable& table) {
   table.node_count = static_cast<std::int64_t>(hosts.size());
   table.process_count = static_cast<std::int64_t>(processes.size());
   table.group_count = static_cast<std::int64_t>(groups.size());
+  if ((last + 1) % table.group_count != 0) return;  // torn lines: these numbers say nothing
   table.rank_count = (last + 1) / table.group_count;
   table.rank_count_from = Evidence::header;
 }
@@ -195,7 +196,10 @@ void infer_ranks(NcclTestsTable& table, const Figures& figures, Notes& notes) {
   }
   table.rank_count = ranks;
   table.rank_count_from = Evidence::figures;
-  notes.add(table.line, fmt::format("no ranks are listed; the figures are those of {}", ranks));
+  notes.add(table.line, fmt::format("{}; the figures are those of {}",
+                                    table.ranks.empty() ? "no ranks are listed"
+                                                        : "the ranks listed make no equal groups",
+                                    ranks));
 }
 
 void compare_ranks(const NcclTestsTable& table, const Figures& figures, Notes& notes) {
@@ -235,7 +239,7 @@ void complete_nccl_tests(NcclTestsTable& table, const NcclTestsHints& hints, Not
   const Figures figures = figures_of(table.rows);
   if (!table.ranks.empty()) count_listed(table);
   choose_collective(table, hints, figures, notes);
-  if (table.ranks.empty()) {
+  if (table.rank_count < 0) {
     infer_ranks(table, figures, notes);
   } else {
     note_listed(table, notes);

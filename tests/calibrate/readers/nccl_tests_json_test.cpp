@@ -65,6 +65,8 @@ TEST_CASE("nccl-tests json: host times, bad rows, cut files") {
         "test.log: nccl-tests' JSON without \"results\"");
   CHECK(error_of(read_nccl_tests, "{\"bus_bw\":1,\"results\":[{}]}") ==
         "test.log: \"results\" holds no row that can be read");
+  CHECK(error_of(read_nccl_tests, "{\"bus_bw\": 1e999}")
+            .find("test.log: a number of its JSON is out of range") == 0);
   std::string deep = "{\"bus_bw\":";
   for (int i = 0; i < 100; ++i) deep += "[";
   CHECK(error_of(read_nccl_tests, deep) == "test.log:1: JSON of more than 64 levels");

@@ -229,6 +229,15 @@ TEST_CASE("nccl-tests text: types and roots of several sweeps, split communicato
   CHECK_FALSE(mentions(log.notes, "sizes go down"));
 }
 
+TEST_CASE("nccl-tests text: rank lines that make no equal groups are not believed") {
+  std::string header = replaced(kHeader, "Rank  3 Group  0", "Rank  3 Group  5");
+  header = replaced(header, "Rank  2 Group  0", "Rank  2 Group  9");
+  const NcclTestsLog log = read(header + kColumns + kRows + kFooter);
+  CHECK(log.tables.at(0).rank_count == 4);  // busbw / algbw
+  CHECK(log.tables[0].rank_count_from == NcclTestsEvidence::figures);
+  CHECK(mentions(log.notes, "the ranks listed make no equal groups; the figures are those of 4"));
+}
+
 TEST_CASE("nccl-tests text: several runs, one of them empty") {
   const std::string run = kHeader + kColumns + kRows + kFooter;
   const NcclTestsLog log = read(run + kHeader + kColumns + kFooter + run);
