@@ -8,29 +8,20 @@
 namespace railyard::scenarios {
 namespace {
 
-constexpr std::int64_t kSmall = 64 * 1024;
-constexpr std::int64_t kLarge = 16 * 1024 * 1024;
-
-using Asked = std::set<std::pair<std::string, std::string>>;  // collective, band
+using Asked = std::set<std::pair<sim::Collective, sim::SizeBand>>;
 
 Asked asked_of(const Scenario& scenario) {
   Asked asked;
   for (const CollectiveRun& run : scenario.collectives)
-    for (const sim::Bytes size : run.sizes)
-      asked.emplace(std::string(sim::to_text(run.collective)), std::string(size_band(size)));
+    for (const sim::Bytes size : run.sizes) asked.emplace(run.collective, sim::size_band(size));
   if (scenario.ddp) {  // buckets of 1 MiB and more
-    asked.emplace("AllReduce", "M");
-    asked.emplace("AllReduce", "L");
+    asked.emplace(sim::Collective::all_reduce, sim::SizeBand::medium);
+    asked.emplace(sim::Collective::all_reduce, sim::SizeBand::large);
   }
   return asked;
 }
 
 }  // namespace
-
-std::string_view size_band(sim::Bytes size) {
-  if (size.raw() < kSmall) return "S";
-  return size.raw() <= kLarge ? "M" : "L";
-}
 
 std::vector<std::string> error_notes(const Scenario& scenario) {
   std::vector<std::string> notes;
@@ -40,10 +31,10 @@ std::vector<std::string> error_notes(const Scenario& scenario) {
       }))
     return notes;  // no costs, for comparison with other simulators
   for (const auto& asked : asked_of(scenario)) {
-    const std::string& collective = asked.first;
-    const std::string& band = asked.second;
+    const std::string_view collective = sim::to_text(asked.first);
+    const std::string_view band = sim::to_text(asked.second);
     const auto found = std::ranges::find_if(scenario.parameters.validated, [&](const auto& each) {
-      return each.collective == collective && each.band == band;
+      return each.collective == asked.first && each.band == asked.second;
     });
     if (found == scenario.parameters.validated.end()) {
       unknown += fmt::format("{}{} {}", unknown.empty() ? "" : ", ", collective, band);

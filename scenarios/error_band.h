@@ -9,9 +9,6 @@
 
 namespace railyard::scenarios {
 
-// "S", "M" or "L", as ErrorBand::band.
-std::string_view size_band(sim::Bytes size);
-
 // One line per collective and band, or that the profile was never validated for them.
 std::vector<std::string> error_notes(const Scenario& scenario);
 

@@ -311,8 +311,8 @@ void add_record(const Parameters& parameters, Node& root) {
   for (const sim::ErrorBand& band : parameters.validated) {
     Node item;
     item.kind = Node::Kind::map;
-    item.entries.push_back({"collective", {}, scalar(band.collective)});
-    item.entries.push_back({"band", {}, scalar(band.band)});
+    item.entries.push_back({"collective", {}, scalar(std::string(to_text(band.collective)))});
+    item.entries.push_back({"band", {}, scalar(std::string(to_text(band.band)))});
     item.entries.push_back({"count", {}, scalar(fmt::format("{}", band.count))});
     item.entries.push_back({"median", {}, scalar(fmt::format("{:.4f}", band.median))});
     item.entries.push_back({"p90", {}, scalar(fmt::format("{:.4f}", band.p90))});

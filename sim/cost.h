@@ -44,7 +44,7 @@ struct ConnectionCost {
   Duration rendezvous{};       // so much longer
   Duration recv_service{};
   Duration completion{};  // staged: from the end of the flow until the sender's slot is free
-  // Cut-through (LL, LL128 within the node): the receiver may start `latency` + one grain after the
+  // Cut-through (within the node): the receiver may start `latency` + one grain after the
   // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
   // forward.
   Bytes grain{};

@@ -24,7 +24,7 @@
 //     tail = leg end + latency              head = begin + T(w_c(min(grain, size)), r_c) + latency
 //     data = tail (store and forward: grain = 0), or head (cut-through: grain > 0)
 //   Slice k on a staged connection c (its grain is ignored; each stage is serial per connection):
-//     posted(k)   = max(leg end, posted(k-1)) + send_service_time(size)
+//     posted(k)   = max(leg end, posted(k-1)) + send_service_time(c, w_c(size))
 //     wired(k)    = max(posted(k), wired(k-1), cleared(k)) + T(w_c(size), r_c)
 //     tail = data = max(wired(k) + latency, tail(k-1)) + recv_service
 //   Free slots, none needed for the first F = fifo_slices slices:
@@ -35,6 +35,8 @@
 // A slice in parts (MessagePart) is data once its last part is through; its slot is taken by the
 // operation that writes its first, and is free when the operation that consumes it ends. A signal
 // is there when the operation that gives it ends.
+//
+// ScheduleCosts::start is not asked for: it is part of what the caller gives as rank_start.
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
 // time PER CONNECTION here; the fluid engine has one per rank, which is the same where a rank's

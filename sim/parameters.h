@@ -12,6 +12,7 @@
 #include "sim/collective.h"
 #include "sim/comm_parameters.h"
 #include "sim/field_table.h"
+#include "sim/size_band.h"
 #include "sim/topology.h"
 #include "sim/units.h"
 
@@ -109,8 +110,8 @@ struct Provenance {
 
 // |predicted / measured - 1| over measurements that nothing was fitted to.
 struct ErrorBand {
-  std::string collective;
-  std::string band;  // by size: S < 64 KiB <= M <= 16 MiB < L
+  Collective collective = Collective::all_reduce;
+  SizeBand band = SizeBand::small;
   std::int64_t count = 0;
   double median = 0;
   double p90 = 0;

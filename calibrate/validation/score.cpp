@@ -7,8 +7,6 @@
 namespace railyard::calibrate {
 namespace {
 
-constexpr std::int64_t kSmall = 64 * 1024;
-constexpr std::int64_t kLarge = 16 * 1024 * 1024;
 constexpr double kAboveNeighbours = 1.3;
 constexpr double kAboveOther = 1.25;
 
@@ -30,11 +28,6 @@ bool is_spike(const std::vector<MeasuredRow>& rows, std::size_t i,
 
 }  // namespace
 
-Band band_of(sim::Bytes size) {
-  if (size.raw() < kSmall) return Band::small;
-  return size.raw() <= kLarge ? Band::medium : Band::large;
-}
-
 std::vector<std::size_t> spikes(const std::vector<MeasuredRow>& rows,
                                 const std::vector<MeasuredRow>& other) {
   std::vector<std::size_t> found;
@@ -43,16 +36,17 @@ std::vector<std::size_t> spikes(const std::vector<MeasuredRow>& rows,
   return found;
 }
 
-std::vector<std::pair<sim::Bytes, double>> column_noise(const MeasuredRun& run) {
-  const std::vector<std::size_t> out = spikes(run.rows, run.rows_in_place);
-  const std::vector<std::size_t> in = spikes(run.rows_in_place, run.rows);
+std::vector<std::pair<sim::Bytes, double>> column_noise(const std::vector<MeasuredRow>& out,
+                                                        const std::vector<MeasuredRow>& in) {
+  const std::vector<std::size_t> spikes_out = spikes(out, in);
+  const std::vector<std::size_t> spikes_in = spikes(in, out);
   std::vector<std::pair<sim::Bytes, double>> noise;
-  for (std::size_t i = 0; i < run.rows.size(); ++i) {
-    const MeasuredRow* partner = row_of(run.rows_in_place, run.rows[i].size);
-    if (partner == nullptr || std::ranges::find(out, i) != out.end()) continue;
-    const auto at = static_cast<std::size_t>(partner - run.rows_in_place.data());
-    if (std::ranges::find(in, at) != in.end()) continue;
-    noise.emplace_back(run.rows[i].size, std::abs(partner->time_us / run.rows[i].time_us - 1));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const MeasuredRow* partner = row_of(in, out[i].size);
+    if (partner == nullptr || std::ranges::find(spikes_out, i) != spikes_out.end()) continue;
+    const auto at = static_cast<std::size_t>(partner - in.data());
+    if (std::ranges::find(spikes_in, at) != spikes_in.end()) continue;
+    noise.emplace_back(out[i].size, std::abs(partner->time_us / out[i].time_us - 1));
   }
   return noise;
 }

@@ -1,30 +1,31 @@
-// Scores of predictions against measurements: errors by size band, the data's own noise, spikes.
+// Scores of predictions against measurements: the data's own noise, spikes, quantiles of errors.
 //
-//   error = |predicted / measured - 1|;   bands by message size: S < 64 KiB <= M <= 16 MiB < L
+//   error = |predicted / measured - 1|, by sim::SizeBand
 //
 // A spike is a measured value above 1.3 x both neighbouring sizes' and above 1.25 x the same size's
 // in the other column (in place against out of place); it is counted and left out of the scores.
 // The rule looks at the measurements alone, never at a prediction.
 #pragma once
 
-#include <array>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "calibrate/validation/measured_run.h"
-#include "sim/enum_table.h"
+#include "sim/units.h"
 
 namespace railyard::calibrate {
 
-enum class Band { small, medium, large };
-Band band_of(sim::Bytes size);
+struct MeasuredRow {
+  sim::Bytes size;  // nccl-tests' "size" column
+  double time_us = 0;
+};
 
 // Indices of rows that are spikes. Rows without a partner in `other` are never spikes.
 std::vector<std::size_t> spikes(const std::vector<MeasuredRow>& rows,
                                 const std::vector<MeasuredRow>& other);
 
 // |in place / out of place - 1| of the sizes that both columns have, spikes left out.
-std::vector<std::pair<sim::Bytes, double>> column_noise(const MeasuredRun& run);
+std::vector<std::pair<sim::Bytes, double>> column_noise(const std::vector<MeasuredRow>& out,
+                                                        const std::vector<MeasuredRow>& in);
 
 struct ErrorSummary {
   std::size_t count = 0;
@@ -38,13 +39,3 @@ double quantile(std::vector<double> values, double share);
 ErrorSummary summarize(const std::vector<double>& errors);
 
 }  // namespace railyard::calibrate
-
-namespace railyard::sim {
-template <>
-struct EnumTable<calibrate::Band> {
-  static constexpr std::string_view kind = "size band";
-  static constexpr std::array entries{EnumEntry{calibrate::Band::small, "S"},
-                                      EnumEntry{calibrate::Band::medium, "M"},
-                                      EnumEntry{calibrate::Band::large, "L"}};
-};
-}  // namespace railyard::sim

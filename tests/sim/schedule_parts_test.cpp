@@ -22,6 +22,7 @@ struct Costs {
   std::vector<ConnectionCost> connections;
   std::vector<LaneCost> lanes;
   std::vector<Bandwidth> links;
+  Duration start{};
 };
 
 // A link of 1 GB/s for every connection (1 ns a byte), 100 ns of latency, 10 ns an operation.
@@ -51,7 +52,7 @@ Fluid run_fluid(const Schedule& schedule, const Costs& costs) {
   Network network(queue);
   queue.set_settler(&network);
   for (const Bandwidth link : costs.links) network.add_resource(link);
-  ScheduleCosts bound{costs.connections, costs.lanes};
+  ScheduleCosts bound{costs.connections, costs.lanes, costs.start};
   Executor executor(std::make_shared<const Schedule>(schedule),
                     std::make_shared<const ScheduleCosts>(bound), queue, network, {});
   for (std::uint32_t r = 0; r < schedule.ranks; ++r) executor.start_rank(r);
@@ -144,6 +145,49 @@ TEST_CASE("parts: what nobody writes is sent all the same") {
   const Fluid fluid = run_both(schedule, costs);
   CHECK(fluid.end == 173_ns);
   CHECK(fluid.carried.front() == bytes(24));
+}
+
+// One message of 16 bytes over a staged connection without latencies: 10 ns of overhead, the
+// sender's proxy, 16 ns on the wire, 100 ns, the receiver's 10 ns.
+TEST_CASE("send service: bytes that the proxy looks at, and handshakes by size") {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
+  hand.work(tests::linear_work(16, 16));
+  hand.connect(hand.lane(0, {op(P::send)}, LaneRole::ring),
+               hand.lane(1, {op(P::recv)}, LaneRole::ring));
+  const Schedule schedule = hand.done();
+  Costs costs = simple_costs(schedule);
+  ConnectionCost& cost = costs.connections[0];
+  cost.staged = true;
+  CHECK(run_both(schedule, costs).end == 136_ns);
+  cost.send_service = 5_ns;
+  CHECK(run_both(schedule, costs).end == 141_ns);
+  cost.send_byte_rate = 2_GBps;  // 16 bytes in 8 ns
+  CHECK(run_both(schedule, costs).end == 149_ns);
+  cost.rendezvous = 50_ns;
+  CHECK(run_both(schedule, costs).end == 149_ns);  // to no size
+  cost.rendezvous_from = 8_B;
+  cost.rendezvous_to = 15_B;
+  CHECK(run_both(schedule, costs).end == 149_ns);
+  cost.rendezvous_to = 16_B;
+  CHECK(run_both(schedule, costs).end == 199_ns);
+  cost.wire_numerator = 2;  // 32 bytes on the wire: past the handshake's sizes, 16 and 32 ns
+  CHECK(run_both(schedule, costs).end == 173_ns);
+  cost.rendezvous_to = {};
+  CHECK(send_service_time(cost, 0_B) == 5_ns);
+}
+
+TEST_CASE("start: every rank waits for it once") {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
+  hand.work(tests::linear_work(16, 16));
+  hand.connect(hand.lane(0, {op(P::send)}, LaneRole::ring),
+               hand.lane(1, {op(P::recv)}, LaneRole::ring));
+  const Schedule schedule = hand.done();
+  Costs costs = simple_costs(schedule);
+  CHECK(run_fluid(schedule, costs).end == 136_ns);
+  costs.start = 300_ns;
+  CHECK(run_fluid(schedule, costs).end == 436_ns);
+  const std::vector<Duration> from{300_ns, 300_ns};  // what the slow engine is told
+  CHECK(longest_path(schedule, costs.connections, costs.lanes, costs.links, from).end == 436_ns);
 }
 
 TEST_CASE("parts: what the checker says of wrong ones") {

@@ -13,12 +13,12 @@ constexpr std::int64_t kMostRanks = 16;  // larger ones take minutes in a build 
 constexpr std::int64_t kLongest = std::int64_t{256} << 20;
 
 // Every tenth file by name whose job is small, whatever its status.
-std::vector<calibrate::MeasuredRun> a_tenth(const std::string& folder) {
-  std::vector<calibrate::MeasuredRun> runs;
-  const auto files = calibrate::measured_run_files(folder, "");
+std::vector<cli::MeasuredRun> a_tenth(const std::string& folder) {
+  std::vector<cli::MeasuredRun> runs;
+  const auto files = cli::measured_run_files(folder, "");
   REQUIRE(files.ok());
   for (std::size_t i = 0; i < files.value().size(); i += 10) {
-    auto run = calibrate::read_measured_run(files.value()[i]);
+    auto run = cli::read_measured_run(files.value()[i]);
     REQUIRE(run.ok());
     const auto& platform = run.value().platform;
     if (platform.nodes.value_or(0) * platform.gpus_per_node.value_or(0) > kMostRanks) continue;
@@ -36,7 +36,7 @@ TEST_CASE("validate: a tenth of the reference set" * doctest::test_suite("sample
   if (!std::filesystem::is_directory(folder)) RAILYARD_SKIP("no reference measurements here");
   std::vector<double> errors;
   std::size_t predicted = 0;
-  for (const calibrate::MeasuredRun& run : a_tenth(folder)) {
+  for (const cli::MeasuredRun& run : a_tenth(folder)) {
     CAPTURE(run.id);
     const auto made = cli::predict(run, {});
     REQUIRE(made.ok());

@@ -15,7 +15,7 @@
 namespace railyard::tests {
 namespace {
 
-using calibrate::MeasuredRun;
+using cli::MeasuredRun;
 using cli::Prediction;
 using nlohmann::json;
 
@@ -49,7 +49,7 @@ std::string run_yaml(const std::string& id, const std::string& platform = "made-
 
 MeasuredRun read(const TemporaryDirectory& directory, const std::string& name,
                  const std::string& text) {
-  auto run = calibrate::read_measured_run(directory.write(name, text));
+  auto run = cli::read_measured_run(directory.write(name, text));
   REQUIRE_MESSAGE(run.ok(), (run.ok() ? "" : run.error().text()));
   return std::move(run).value();
 }
@@ -125,11 +125,11 @@ TEST_CASE("validate: text, JSON and page") {
   CHECK(text.find("made-up  unfitted") != std::string::npos);
   CHECK(text.find("odd-one  unfitted") == std::string::npos);  // apart
   CHECK(text.find("status odd") != std::string::npos);
-  CHECK(text.find("2 runs, 0 spikes left out") != std::string::npos);
+  CHECK(text.find("2 runs, 2 of them predicted, 0 spikes left out") != std::string::npos);
   const json out = json::parse(cli::validation_json(all));
   REQUIRE(out["rows"].size() == 6);
-  for (const char* key :
-       {"run", "collective", "bytes", "time_us", "predicted_us", "algorithm", "protocol", "fitted"})
+  for (const char* key : {"run", "collective", "bytes", "time_us", "predicted_us", "algorithm",
+                          "protocol", "fitted", "band"})
     CHECK(out["rows"][0].contains(key));
   CHECK(out["rows"][3]["apart"] == "status odd");
   const std::string page = cli::validation_html(all);

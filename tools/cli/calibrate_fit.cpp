@@ -7,12 +7,12 @@
 #include <fstream>
 #include <thread>
 
-#include "calibrate/validation/measured_run.h"
 #include "scenarios/profile.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/fit_inputs.h"
 #include "tools/cli/fit_runs.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/measured_run.h"
 
 namespace railyard::cli {
 namespace {
@@ -38,7 +38,7 @@ Result<std::vector<FitInput>> inputs_of(const FitArguments& arguments) {
   if (logs) return inputs_of_logs(arguments);
   std::vector<FitInput> inputs;
   for (const std::string& log : arguments.files) {
-    RAILYARD_ASSIGN(calibrate::MeasuredRun run, calibrate::read_measured_run(log));
+    RAILYARD_ASSIGN(MeasuredRun run, read_measured_run(log));
     for (auto* rows : {&run.rows, &run.rows_in_place})
       if (arguments.largest > 0)
         std::erase_if(*rows, [&](const calibrate::MeasuredRow& row) {

@@ -48,8 +48,8 @@ std::string_view dtype_of(const NcclTestsTable& table) {
 }
 
 // The rows that have a time, as the reference set has them.
-calibrate::MeasuredRun measured(const NcclTestsTable& table, const std::string& log) {
-  calibrate::MeasuredRun run;
+MeasuredRun measured(const NcclTestsTable& table, const std::string& log) {
+  MeasuredRun run;
   run.id = log;
   run.path = log;
   run.collective = std::string(sim::to_text(*table.collective));
@@ -58,9 +58,9 @@ calibrate::MeasuredRun measured(const NcclTestsTable& table, const std::string& 
   run.platform.name = log;
   run.platform.predictable = true;
   run.platform.nccl_used = table.nccl;
-  if (table.node_count > 0) run.platform.nodes = table.node_count;
+  if (table.node_count > 0) run.platform.nodes = static_cast<std::uint32_t>(table.node_count);
   if (table.node_count > 0 && table.rank_count > 0)
-    run.platform.gpus_per_node = table.rank_count / table.node_count;
+    run.platform.gpus_per_node = static_cast<std::uint32_t>(table.rank_count / table.node_count);
   for (const calibrate::NcclTestsRow& row : table.rows) {
     if (row.out_of_place && row.out_of_place->us > 0 && row.bytes > 0)
       run.rows.push_back({sim::bytes(row.bytes), row.out_of_place->us});
@@ -82,7 +82,7 @@ Result<sim::Collective> stated_collective(const LogRequest& request, const NcclT
 }
 
 // --set arguments that make the scenario run what the table did.
-std::vector<std::string> settings(const NcclTestsTable& table, const calibrate::MeasuredRun& run) {
+std::vector<std::string> settings(const NcclTestsTable& table, const MeasuredRun& run) {
   std::string sizes;
   for (const auto& row : run.rows.empty() ? run.rows_in_place : run.rows)
     sizes += fmt::format("{}{}B", sizes.empty() ? "" : ", ", row.size.raw());

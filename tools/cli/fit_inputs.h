@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/validation/measured_run.h"
 #include "scenarios/scenario.h"
 #include "sim/result.h"
 #include "tools/cli/fit_runs.h"
+#include "tools/cli/measured_run.h"
 
 namespace railyard::cli {
 
@@ -18,7 +18,7 @@ namespace railyard::cli {
 // seen, filled if empty; another is refused by name. The run as measured comes with it.
 struct LogInput {
   FitInput input;
-  calibrate::MeasuredRun run;
+  MeasuredRun run;
 };
 struct LogRequest {
   std::string log;

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "calibrate/validation/score.h"
 #include "scenarios/profile.h"
 #include "scenarios/run.h"
 #include "sim/parameter_groups.h"
@@ -151,12 +150,10 @@ Result<void> adopt(const FitRuns& job, FittedProfile& out) {
 
 }  // namespace
 
-Result<FitInput> fit_input(const calibrate::MeasuredRun& run,
-                           const std::vector<std::string>& sets) {
-  calibrate::MeasuredRun clean = run;
+Result<FitInput> fit_input(const MeasuredRun& run, const std::vector<std::string>& sets) {
+  MeasuredRun clean = run;
   const bool in_place = run.rows.empty();
-  const auto spikes = in_place ? calibrate::spikes(run.rows_in_place, run.rows)
-                               : calibrate::spikes(run.rows, run.rows_in_place);
+  const std::vector<std::size_t> spikes = spike_rows(run);
   std::vector<calibrate::MeasuredRow>& rows = in_place ? clean.rows_in_place : clean.rows;
   for (auto spike = spikes.rbegin(); spike != spikes.rend(); ++spike)
     rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(*spike));

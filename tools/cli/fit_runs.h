@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "calibrate/fit/least_squares.h"
-#include "calibrate/validation/measured_run.h"
 #include "scenarios/scenario.h"
 #include "sim/parameters.h"
 #include "sim/result.h"
+#include "tools/cli/measured_run.h"
 
 namespace railyard::cli {
 
@@ -43,8 +43,7 @@ struct FittedProfile {
 };
 
 // A run of the reference set as an input; spikes are left out.
-sim::Result<FitInput> fit_input(const calibrate::MeasuredRun& run,
-                                const std::vector<std::string>& sets);
+sim::Result<FitInput> fit_input(const MeasuredRun& run, const std::vector<std::string>& sets);
 
 // Errors: inputs of different profiles; unknown parameters; those of fit_parameters().
 sim::Result<FittedProfile> fit_runs(const FitRuns& job);

@@ -13,10 +13,10 @@
 #include <mutex>
 #include <thread>
 
-#include "calibrate/validation/measured_run.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/fit_inputs.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/measured_run.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/validation.h"
 #include "tools/cli/validation_report.h"
@@ -25,7 +25,6 @@ namespace railyard::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using calibrate::MeasuredRun;
 using sim::Result;
 
 // Given, named by the environment, or beside the working directory as a checkout has it.
@@ -40,13 +39,12 @@ Result<std::string> reference_folder(const ValidateArguments& arguments) {
 
 Result<std::vector<MeasuredRun>> runs_of(const ValidateArguments& arguments) {
   RAILYARD_ASSIGN(const std::string folder, reference_folder(arguments));
-  RAILYARD_ASSIGN(const std::vector<std::string> files,
-                  calibrate::measured_run_files(folder, arguments.runs));
+  RAILYARD_ASSIGN(const std::vector<std::string> files, measured_run_files(folder, arguments.runs));
   if (files.empty())
     return sim::bad_input(fmt::format("no run matches '{}'", arguments.runs), folder);
   std::vector<MeasuredRun> runs;
   for (const std::string& file : files) {
-    RAILYARD_ASSIGN(MeasuredRun run, calibrate::read_measured_run(file));
+    RAILYARD_ASSIGN(MeasuredRun run, read_measured_run(file));
     runs.push_back(std::move(run));
   }
   return runs;

@@ -11,31 +11,12 @@
 namespace railyard::cli {
 
 using calibrate::MeasuredRow;
-using calibrate::MeasuredRun;
 using scenarios::Scenario;
 using sim::Result;
 
 double PredictedRow::error() const { return std::abs(predicted_us / time_us - 1); }
 
-const std::vector<MeasuredRow>& scored_rows(const MeasuredRun& run) {
-  return run.rows.empty() ? run.rows_in_place : run.rows;
-}
-
-std::string set_apart(const MeasuredRun& run) {
-  if (!run.platform.predictable)
-    return "not predictable: " + (run.platform.why_not.empty() ? "?" : run.platform.why_not);
-  if (run.status != "healthy") return "status " + run.status;
-  if (run.platform.nccl_used.empty()) return "version not stated";
-  return {};
-}
-
 namespace {
-
-// The measured rows that are spikes; their partner column is the other one.
-std::vector<std::size_t> spike_rows(const MeasuredRun& run) {
-  return run.rows.empty() ? calibrate::spikes(run.rows_in_place, run.rows)
-                          : calibrate::spikes(run.rows, run.rows_in_place);
-}
 
 void add_rows(const std::vector<JournalRow>& predicted, Prediction& out) {
   const std::vector<MeasuredRow>& measured = scored_rows(out.run);

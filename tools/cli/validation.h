@@ -11,12 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/validation/measured_run.h"
-#include "calibrate/validation/score.h"
-#include "scenarios/platform.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
 #include "sim/result.h"
+#include "tools/cli/measured_run.h"
 #include "tools/cli/validation_journal.h"
 
 namespace railyard::cli {
@@ -34,7 +32,7 @@ struct PredictedRow {
 };
 
 struct Prediction {
-  calibrate::MeasuredRun run;
+  MeasuredRun run;
   std::string profile;
   bool fitted = false;     // the profile's parameters were fitted on this very run
   std::string not_scored;  // why the run counts apart: not predictable, not healthy, no version
@@ -50,24 +48,10 @@ struct PredictOptions {
 };
 
 // Never reads a run's times but to put them beside the prediction.
-sim::Result<Prediction> predict(calibrate::MeasuredRun run, const PredictOptions& options);
+sim::Result<Prediction> predict(MeasuredRun run, const PredictOptions& options);
 
 // The same on a scenario of one's own, or the error of making it.
-sim::Result<Prediction> predict(calibrate::MeasuredRun run,
-                                const sim::Result<scenarios::Scenario>& scenario,
+sim::Result<Prediction> predict(MeasuredRun run, const sim::Result<scenarios::Scenario>& scenario,
                                 const PredictOptions& options);
-
-// The rows that a run is measured by: out of place, else in place.
-const std::vector<calibrate::MeasuredRow>& scored_rows(const calibrate::MeasuredRun& run);
-
-// Why a run is tabled apart; empty for one that counts.
-std::string set_apart(const calibrate::MeasuredRun& run);
-
-// As text that can be shown, with what was assumed.
-sim::Result<scenarios::PlatformScenario> platform_scenario(const calibrate::MeasuredRun& run);
-
-// The scenario of a run: its platform, version, environment, collective and sizes.
-sim::Result<scenarios::Scenario> scenario_of(const calibrate::MeasuredRun& run,
-                                             const std::vector<std::string>& sets);
 
 }  // namespace railyard::cli

@@ -11,13 +11,13 @@
 
 namespace railyard::cli {
 
-using calibrate::Band;
 using calibrate::ErrorSummary;
+using sim::SizeBand;
 
 namespace {
 
 constexpr std::size_t kWorst = 10;
-constexpr std::array kBands{Band::small, Band::medium, Band::large};
+constexpr std::array kBands{SizeBand::small, SizeBand::medium, SizeBand::large};
 
 // Errors and noise of one line of the table, by band.
 struct Group {
@@ -29,11 +29,12 @@ struct Group {
     ++runs;
     for (const PredictedRow& row : prediction.rows)
       if (!row.spike) errors[index(row.size)].push_back(row.error());
-    for (const auto& [size, difference] : calibrate::column_noise(prediction.run))
+    for (const auto& [size, difference] :
+         calibrate::column_noise(prediction.run.rows, prediction.run.rows_in_place))
       noise[index(size)].push_back(difference);
   }
   static std::size_t index(sim::Bytes size) {
-    return static_cast<std::size_t>(calibrate::band_of(size));
+    return static_cast<std::size_t>(sim::size_band(size));
   }
 };
 
@@ -75,10 +76,15 @@ std::string use_of(const Prediction& prediction) {
 
 // What kind of platform: the node's inside for one node, the network for several.
 std::string class_of(const Prediction& prediction) {
-  const calibrate::MeasuredPlatform& platform = prediction.run.platform;
+  const scenarios::Platform& platform = prediction.run.platform;
   if (platform.nodes.value_or(1) > 1)
-    return "nodes over " + (platform.fabric.empty() ? "?" : platform.fabric);
-  return platform.intra.starts_with("nv") ? "one node, NVLink" : "one node, PCIe";
+    return "nodes over " +
+           (platform.fabric ? std::string(sim::to_text(*platform.fabric)) : std::string("?"));
+  const scenarios::Intra intra = platform.intra.value_or(scenarios::Intra::none);
+  const bool nvlink = intra == scenarios::Intra::nvswitch ||
+                      intra == scenarios::Intra::nvlink_direct ||
+                      intra == scenarios::Intra::nvlink_bridge;
+  return nvlink ? "one node, NVLink" : "one node, PCIe";
 }
 
 struct Tables {
@@ -189,19 +195,21 @@ std::size_t count_spikes(const std::vector<Prediction>& predictions) {
 }  // namespace
 
 std::string likely_cause(const Prediction& prediction, const PredictedRow& row) {
-  const calibrate::MeasuredPlatform& platform = prediction.run.platform;
+  const scenarios::Platform& platform = prediction.run.platform;
+  const SizeBand band = sim::size_band(row.size);
   const bool network = platform.nodes.value_or(1) > 1;
   const bool too_low = row.predicted_us < row.time_us;
-  if (calibrate::band_of(row.size) == Band::small)
+  if (band == SizeBand::small)
     return network ? "network hop latency" : too_low ? "host launch floor" : "hop latency";
   if (prediction.run.collective == "AllToAll" || prediction.run.collective == "SendRecv")
     return network ? "sharing of NICs, fabric contention" : "copy rate of send/receive";
   if (prediction.run.collective == "Broadcast" || prediction.run.collective == "Reduce")
     return "forwarding grain of chains";
-  if (network && calibrate::band_of(row.size) == Band::medium)
+  if (network && band == SizeBand::medium)
     return row.algorithm == sim::Algorithm::tree ? "NIC shared by tree children; proxy cost"
                                                  : "proxy cost by message size; the choice";
-  if (platform.intra == "shm" || platform.intra == "pcie-host") return "host memory and PCIe rates";
+  if (platform.intra == scenarios::Intra::shm || platform.intra == scenarios::Intra::pcie_host)
+    return "host memory and PCIe rates";
   return network ? "NIC rate, channel rate" : "link rate, channel rate";
 }
 
@@ -217,9 +225,11 @@ std::string validation_text(const std::vector<Prediction>& predictions, bool row
   text += worst_text(predictions);
   text += failures_text(predictions);
   text += fmt::format(
-      "{} runs, {} spikes left out. S < 64 KiB, M up to 16 MiB, L above; noise: in place against "
-      "out of place.\n",
-      predictions.size(), count_spikes(predictions));
+      "{} runs, {} of them predicted, {} spikes left out. S < 64 KiB, M up to 16 MiB, L above; "
+      "noise: in place against out of place.\n",
+      predictions.size(),
+      std::ranges::count_if(predictions, [](const Prediction& p) { return p.failed.empty(); }),
+      count_spikes(predictions));
   return text;
 }
 
@@ -233,6 +243,7 @@ std::string validation_json(const std::vector<Prediction>& predictions) {
                              {"platform", prediction.run.platform.name},
                              {"collective", prediction.run.collective},
                              {"bytes", row.size.raw()},
+                             {"band", std::string(to_text(sim::size_band(row.size)))},
                              {"time_us", row.time_us},
                              {"predicted_us", row.predicted_us},
                              {"algorithm", std::string(to_text(row.algorithm))},

@@ -14,6 +14,8 @@
 #include <memory>
 #include <set>
 
+#include "tests/models/comm/hardware.h"
+
 namespace railyard::models {
 namespace {
 
@@ -64,12 +66,11 @@ class Shortest final : public sim::Routing {
   std::size_t devices_;
 };
 
-struct Machine {
-  Machine() {
-    for (const DeviceKind kind :
-         {DeviceKind::gpu, DeviceKind::gpu, DeviceKind::nvswitch, DeviceKind::nic, DeviceKind::nic,
-          DeviceKind::gpu, DeviceKind::fabric_switch})
-      topology.devices.push_back({kind, 0, 0, "device" + std::to_string(topology.devices.size())});
+struct Machine : tests::Hardware {
+  Machine()
+      : Hardware({DeviceKind::gpu, DeviceKind::gpu, DeviceKind::nvswitch, DeviceKind::nic,
+                  DeviceKind::nic, DeviceKind::gpu, DeviceKind::fabric_switch},
+                 {{kGpu0, 0}, {kGpu1, 0}, {kGpu2, 1}}) {
     add(kGpu0, kNvswitch, LinkClass::nvlink, 100_GBps);  // link 0
     add(kNvswitch, kGpu1, LinkClass::nvlink, 100_GBps);  // 1
     add(kGpu0, kNic0, LinkClass::pcie, 50_GBps);         // 2
@@ -80,13 +81,10 @@ struct Machine {
     topology.links[4].extra_latency = 5_ns;
     routing = std::make_shared<Shortest>(topology.links, topology.devices.size());
     topology.routing = routing;
-    group = {{sim::Rank(0), DeviceId(kGpu0), 0, 0},
-             {sim::Rank(1), DeviceId(kGpu1), 0, 1},
-             {sim::Rank(2), DeviceId(kGpu2), 1, 0}};
 
-    parameters.links[static_cast<std::size_t>(LinkClass::nvlink)] = {0.5, 100_ns};
-    parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1.0, 200_ns};
-    parameters.links[static_cast<std::size_t>(LinkClass::nic)] = {1.0, 300_ns};
+    of(LinkClass::nvlink) = {0.5, 100_ns};
+    of(LinkClass::pcie) = {1.0, 200_ns};
+    of(LinkClass::nic) = {1.0, 300_ns};
     parameters.network = {700_ns, 900_ns, 1'100_ns};  // proxy send, receive, flush
     of(Protocol::simple) = {20_GBps, 18_GBps, 4'000_ns, 1'000_ns, 5'000_ns, 1};
     of(Protocol::ll) = {10_GBps, 16_GBps, 60_ns, 400_ns, 600_ns, 1};
@@ -97,21 +95,6 @@ struct Machine {
     parameters.gpu.comm_hbm_factor = 2.5;
   }
 
-  sim::ProtocolParameters& of(Protocol p) {
-    return parameters.protocols[static_cast<std::size_t>(p)];
-  }
-  void add(int from, int to, LinkClass link_class, Bandwidth capacity) {
-    sim::Link link;
-    link.from = DeviceId(from);
-    link.to = DeviceId(to);
-    link.link_class = link_class;
-    link.capacity = capacity;
-    topology.links.push_back(link);
-  }
-
-  sim::Topology topology;
-  sim::Parameters parameters;
-  sim::Group group;
   std::shared_ptr<Shortest> routing;
 };
 
@@ -376,6 +359,65 @@ TEST_CASE("plain, and a group of one, slow nothing down") {
     CHECK(slowdown(machine, schedule).compute == 1.0);
     CHECK(slowdown(machine, schedule).memory == 1.0);
   }
+}
+
+// What a kernel needs before its first operation, on top of the start of all kernels.
+TEST_CASE("start: several CTAs, NVLS, and nothing without costs") {
+  Machine machine;
+  machine.parameters.host.multi_cta_start = 600_ns;
+  machine.parameters.nvls.start = 2'000_ns;
+  const CommCosts costs(machine.topology, machine.parameters);
+  sim::Schedule schedule = between(0, 1, Protocol::simple);
+  CHECK(costs.start(schedule) == 0_ps);
+  schedule.channels = 2;
+  CHECK(costs.start(schedule) == 600_ns);
+  schedule.call.algorithm = sim::Algorithm::nvls_tree;
+  CHECK(costs.start(schedule) == 2'600_ns);
+  schedule.call.protocol = Protocol::plain;
+  CHECK(costs.start(schedule) == 0_ps);
+}
+
+TEST_CASE("the proxy looks at LL flags only, and handshakes by the message's size") {
+  Machine machine;
+  machine.parameters.network.ll_check_rate = 2_GBps;
+  machine.parameters.network.rendezvous_from = 8'192_B;
+  machine.parameters.network.rendezvous_to = 131'072_B;
+  machine.parameters.network.rendezvous_cost = 4'000_ns;
+  const ConnectionCost ll = cost_of(machine, across(Protocol::ll));
+  CHECK(sim::send_service_time(ll, 4'000_B) == 2'700_ns);   // 700 + 4,000 B at 2 GB/s
+  CHECK(sim::send_service_time(ll, 10'000_B) == 9'700_ns);  // 700 + 5,000 + 4,000
+  const ConnectionCost simple = cost_of(machine, across(Protocol::simple));
+  CHECK(sim::send_service_time(simple, 10'000_B) == 4'700_ns);
+  CHECK(sim::send_service_time(simple, 200'000_B) == 700_ns);
+}
+
+TEST_CASE("send/receive kernels have Simple's costs of their own where they are stated") {
+  Machine machine;
+  sim::Schedule schedule = between(0, 1, Protocol::simple);
+  schedule.call.collective = sim::Collective::all_to_all;
+  CHECK(cost_of(machine, schedule).cap == 20_GBps);
+  machine.parameters.send_recv = {40_GBps, 30_GBps, 900_ns, 300_ns};
+  CHECK(cost_of(machine, schedule).cap == 40_GBps);
+  CHECK(cost_of(machine, schedule).latency == 500_ns);  // 2 x 100 + 300
+  const CommCosts costs(machine.topology, machine.parameters);
+  CHECK(costs.lane(schedule, schedule.lanes[1]).op_overhead == 900_ns);
+  CHECK(costs.lane(schedule, schedule.lanes[1]).local_rate == 30_GBps);
+  schedule.call.collective = sim::Collective::all_reduce;
+  CHECK(cost_of(machine, schedule).cap == 20_GBps);
+  schedule.call.collective = sim::Collective::all_to_all;
+  schedule.call.protocol = Protocol::ll;
+  CHECK(cost_of(machine, schedule).cap == 20_GBps);  // 10, in wire bytes
+}
+
+// Half of a CTA's warps reach the ring's rate.
+TEST_CASE("a tree's share of a CTA counts twice, up to all of it") {
+  const Machine machine;
+  sim::Schedule schedule = between(0, 1, Protocol::simple, 40);
+  CHECK(cost_of(machine, schedule).cap == 8_GBps);
+  schedule.lanes[0].role = sim::LaneRole::tree_down;
+  CHECK(cost_of(machine, schedule).cap == 16_GBps);
+  schedule.lanes[0].copy_percent = 60;
+  CHECK(cost_of(machine, schedule).cap == 20_GBps);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include "sim/longest_path.h"
 #include "sim/schedule_costs.h"
 
+#include "tests/models/comm/hardware.h"
+
 namespace railyard::models {
 namespace {
 
@@ -50,12 +52,11 @@ class Direct final : public sim::Routing {
   std::vector<sim::Link> links_;
 };
 
-struct Host {
-  Host() {
-    for (const DeviceKind kind :
-         {DeviceKind::gpu, DeviceKind::gpu, DeviceKind::cpu, DeviceKind::nic, DeviceKind::nic,
-          DeviceKind::cpu, DeviceKind::gpu})
-      topology.devices.push_back({kind, 0, 0, "device" + std::to_string(topology.devices.size())});
+struct Host : tests::Hardware {
+  Host()
+      : Hardware({DeviceKind::gpu, DeviceKind::gpu, DeviceKind::cpu, DeviceKind::nic,
+                  DeviceKind::nic, DeviceKind::cpu, DeviceKind::gpu},
+                 {{kGpu0, 0}, {kGpu1, 0}, {kGpu2, 1}}) {
     add(kGpu0, kCpu0, LinkClass::pcie, 20_GBps);     // link 0
     add(kCpu0, kGpu1, LinkClass::pcie, 16_GBps);     // 1
     add(kGpu1, kCpu0, LinkClass::pcie, 16_GBps);     // 2
@@ -69,12 +70,9 @@ struct Host {
     add(kGpu1, kNic0, LinkClass::pcie, 16_GBps);     // 10
     topology.links[6].extra_latency = 7_ns;
     topology.routing = std::make_shared<Direct>(topology.links);
-    group = {{sim::Rank(0), DeviceId(kGpu0), 0, 0},
-             {sim::Rank(1), DeviceId(kGpu1), 0, 1},
-             {sim::Rank(2), DeviceId(kGpu2), 1, 0}};
-    parameters.links[static_cast<std::size_t>(LinkClass::nvlink)] = {1, 100_ns};
-    parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1, 200_ns};
-    parameters.links[static_cast<std::size_t>(LinkClass::nic)] = {1, 300_ns};
+    of(LinkClass::nvlink) = {1, 100_ns};
+    of(LinkClass::pcie) = {1, 200_ns};
+    of(LinkClass::nic) = {1, 300_ns};
     parameters.gpu.host_load_rate = {};
     parameters.network.proxy_send = 700_ns;
     parameters.network.proxy_recv = 900_ns;
@@ -88,25 +86,13 @@ struct Host {
   }
 
   void set(Protocol protocol, Bandwidth rate, sim::Duration hop, sim::Duration net_hop) {
-    sim::ProtocolParameters& costs = parameters.protocols[static_cast<std::size_t>(protocol)];
+    sim::ProtocolParameters& costs = of(protocol);
     costs.channel_rate = rate;
     costs.hop_latency = hop;
     costs.net_hop_latency = net_hop;
     if (protocol != Protocol::ll128)
       costs.forward_grain = bytes(protocol == Protocol::ll ? 16 : 4'096);
   }
-  void add(int from, int to, LinkClass link_class, Bandwidth capacity) {
-    sim::Link link;
-    link.from = DeviceId(from);
-    link.to = DeviceId(to);
-    link.link_class = link_class;
-    link.capacity = capacity;
-    topology.links.push_back(link);
-  }
-
-  sim::Topology topology;
-  sim::Parameters parameters;
-  sim::Group group;
 };
 
 sim::Schedule between(std::uint32_t from, std::uint32_t to, Protocol protocol) {
@@ -428,7 +414,7 @@ TEST_CASE("shared memory, two ranks: operations that receive and send take both 
   Host host;
   host.set(Protocol::simple, {}, 0_ns, 0_ns);
   for (sim::Link& link : host.topology.links) link.capacity = 16_GBps;
-  host.parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1, 0_ns};
+  host.of(LinkClass::pcie) = {1, 0_ns};
   const sim::Duration t = sim::transfer_time(1_MiB, 16_GBps);
   using P = sim::Primitive;
   // AllGather and ReduceScatter: half the rate of a broadcast. AllReduce: as much for its two.
@@ -439,7 +425,7 @@ TEST_CASE("shared memory, two ranks: operations that receive and send take both 
 TEST_CASE("shared memory: the slower GPU's links bound both, in turn up and down") {
   Host host;
   host.set(Protocol::simple, {}, 0_ns, 0_ns);
-  host.parameters.links[static_cast<std::size_t>(LinkClass::pcie)] = {1, 0_ns};
+  host.of(LinkClass::pcie) = {1, 0_ns};
   // gpu1 writes at 16 GB/s; then gpu0 may load at 20. gpu1 loads what gpu0 wrote by then at 16.
   const sim::Duration slow = sim::transfer_time(1_MiB, 16_GBps);
   using P = sim::Primitive;

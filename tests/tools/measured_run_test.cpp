@@ -1,4 +1,4 @@
-#include "calibrate/validation/measured_run.h"
+#include "tools/cli/measured_run.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/skip.h"
 
 using namespace railyard;
-using namespace railyard::calibrate;
+using namespace railyard::cli;
 using sim::bytes;
 
 namespace {
@@ -39,7 +39,7 @@ TEST_CASE("measured run: times, or what follows from a bandwidth") {
   CHECK(run.rows[2].time_us == doctest::Approx(80));
   CHECK(run.rows_in_place[0].time_us == 21);
   REQUIRE(run.notes.size() == 1);
-  CHECK(run.notes[0] == "x.yaml:8: 32000000 B has no time that counts");
+  CHECK(run.notes[0] == "x.yaml:8:5: 32000000 B has no time that counts");
 }
 
 TEST_CASE("measured run: sizes that go down are sorted and noted") {
@@ -47,21 +47,23 @@ TEST_CASE("measured run: sizes that go down are sorted and noted") {
   REQUIRE(read.ok());
   CHECK(read.value().rows[0].size == bytes(8));
   REQUIRE(read.value().notes.size() == 1);
-  CHECK(read.value().notes[0] == "x.yaml:4: sizes that go down in rows; sorted");
+  CHECK(read.value().notes[0] == "x.yaml:4:7: sizes that go down; sorted");
 }
 
 TEST_CASE("measured run: errors name line and key") {
-  CHECK(error_of("[1, 2]") == "x.yaml:1: : expected a map: id, platform, rows, ...");
-  CHECK(error_of("id: x\ncollective: AllReduce\n") == "x.yaml:1: platform: missing");
-  CHECK(error_of("id: x\ncollective: A\nplatform: {name: p}\n") ==
-        "x.yaml:3: platform.machine: missing");
-  CHECK(error_of("id: x\ncollective: A\nplatform:\n  name: p\n  machine: m\n  nodes: two\n") ==
-        "x.yaml:6: platform.nodes: expected a count up to 1,000,000");
-  CHECK(error_of(kPlatform + "rows: [[a, 2]]\n") ==
-        "x.yaml:4: rows: expected [bytes, time_us, ...]");
-  CHECK(error_of(kPlatform + "rows: [[8, soon]]\n") ==
-        "x.yaml:4: rows: expected a time in microseconds, or null");
-  CHECK(error_of("id: x\n  bad").starts_with("x.yaml:"));
+  CHECK(error_of("[1, 2]") == "x.yaml:1:1: expected a map, found a list");
+  CHECK(error_of("id: x\ncollective: AllReduce\n") == "x.yaml:1:1: platform: missing");
+  CHECK(error_of("id: x\n") == "x.yaml:1:1: collective: missing");
+  CHECK(error_of("id: x\ncollective: A\nplatform:\n  name: p\n  nodes: two\n")
+            .starts_with("x.yaml:5:10: platform.nodes:"));
+  CHECK(error_of(kPlatform + "rows: 3\n") ==
+        "x.yaml:4:7: rows: expected a list of at most 10,000 rows");
+  CHECK(error_of(kPlatform + "rows: [[8]]\n") ==
+        "x.yaml:4:8: rows[0]: expected [bytes, time_us, ...]");
+  CHECK(error_of(kPlatform + "rows: [[8, 1], [a, 2]]\n").starts_with("x.yaml:4:17: rows[1][0]:"));
+  CHECK(error_of(kPlatform + "rows: [[8, soon]]\n").starts_with("x.yaml:4:12: rows[0][1]:"));
+  CHECK(error_of(kPlatform + "env: [1]\n") == "x.yaml:4:6: env: expected a map");
+  CHECK(error_of(kPlatform + "id: y\n").find("x.yaml:4") == 0);  // twice
 }
 
 TEST_CASE("measured run: the reference set is read whole" * doctest::test_suite("samples")) {
