@@ -51,7 +51,7 @@ TEST_CASE("measured run: sizes that go down are sorted and noted") {
 }
 
 TEST_CASE("measured run: errors name line and key") {
-  CHECK(error_of("[1, 2]") == "x.yaml:1:1: expected a map, found a list");
+  CHECK(error_of("[1, 2]") == "x.yaml:1:1: a map is expected, not a list");
   CHECK(error_of("id: x\ncollective: AllReduce\n") == "x.yaml:1:1: platform: missing");
   CHECK(error_of("id: x\n") == "x.yaml:1:1: collective: missing");
   CHECK(error_of("id: x\ncollective: A\nplatform:\n  name: p\n  nodes: two\n")
