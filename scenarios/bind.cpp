@@ -8,6 +8,7 @@
 #include "algorithms/availability.h"
 #include "algorithms/channels.h"
 #include "scenarios/where.h"
+#include "scenarios/workload.h"
 #include "topologies/cluster.h"
 #include "topologies/placement.h"
 
@@ -122,6 +123,16 @@ Result<void> check_roots(const Scenario& scenario, Bound& bound) {
   return {};
 }
 
+// The groups whose communicators the scenario's workload needs.
+std::set<std::string> groups_of(const Scenario& scenario) {
+  std::set<std::string> groups;
+  if (scenario.ddp) groups.emplace(kWorld);
+  for (const CollectiveRun& run : scenario.collectives) groups.insert(run.group);
+  if (scenario.workload)
+    for (std::string& name : scenario.workload->groups()) groups.insert(std::move(name));
+  return groups;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
@@ -134,9 +145,7 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
   if (!world.ok()) return at_ranks(scenario, world.error());
   bound->world = std::move(world).value();
   bound->costs = std::make_unique<models::CommCosts>(bound->topology, bound->parameters);
-  std::set<std::string> wanted;
-  if (scenario.ddp) wanted.emplace(kWorld);
-  for (const CollectiveRun& run : scenario.collectives) wanted.insert(run.group);
+  const std::set<std::string> wanted = groups_of(scenario);
   for (const std::string& name : wanted) {
     if (name == kWorld) {
       RAILYARD_TRY(add_communication(scenario, name, bound->world, *bound));
@@ -153,9 +162,7 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
 Result<double> bind_memory_bytes(const Scenario& scenario) {
   const auto size = topologies::cluster_size(scenario.cluster);
   if (!size.ok()) return at_cluster(scenario, size.error());
-  std::set<std::string> groups;
-  if (scenario.ddp) groups.emplace(kWorld);
-  for (const CollectiveRun& run : scenario.collectives) groups.insert(run.group);
+  const std::set<std::string> groups = groups_of(scenario);
   const auto gpus = static_cast<double>(size.value().gpus);
   const double ranks =
       scenario.ranks.ranks == 0 ? gpus : std::min(gpus, static_cast<double>(scenario.ranks.ranks));

@@ -3,28 +3,10 @@
 #include <fmt/format.h>
 
 #include "models/ddp/memory.h"
-#include "models/nn/catalogue.h"
 #include "scenarios/bind.h"
 
 namespace railyard::scenarios {
 namespace {
-
-// HBM bytes that one step moves per parameter, and tensors of state that stay.
-struct OptimizerCost {
-  std::int64_t step_bytes = 0;
-  int states = 0;
-};
-
-OptimizerCost cost_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::none: return {0, 0};
-    case Optimizer::sgd: return {12, 0};
-    case Optimizer::sgd_momentum: return {20, 1};
-    case Optimizer::adam:
-    case Optimizer::adamw: return {28, 2};
-  }
-  return {};
-}
 
 std::string gigabytes(double bytes) { return fmt::format("{:.1f} GB", bytes * 1e-9); }
 
@@ -42,16 +24,6 @@ models::DdpOptions ddp_options(const DdpSpec& spec) {
   options.optimizer_states = cost_of(spec.optimizer).states;
   options.iterations = spec.iterations;
   return options;
-}
-
-Result<models::NeuralNetwork> network_of(const Scenario& scenario) {
-  const DdpSpec& ddp = *scenario.ddp;
-  if (ddp.network) return models::validate(*ddp.network);
-  models::ModelOptions options;
-  options.sequence_length = ddp.sequence_length;
-  options.image_size = ddp.image_size;
-  options.parameter_dtype = parameter_dtype(ddp.precision);
-  return models::build_model(ddp.model, options);
 }
 
 Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communication& world,

@@ -13,8 +13,6 @@ namespace railyard::scenarios {
 
 models::DdpOptions ddp_options(const DdpSpec& spec);
 
-Result<models::NeuralNetwork> network_of(const Scenario& scenario);
-
 // A collective of DDP with the scenario's choice. PyTorch passes one buffer for input and output.
 Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communication& world,
                                        const models::DdpCall& call);

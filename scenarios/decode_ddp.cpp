@@ -1,68 +1,15 @@
-// ddp: and the networks that a scenario states itself.
+// ddp: the arguments of DistributedDataParallel.
 #include <fmt/format.h>
 
 #include <charconv>
-#include <unordered_map>
 
-#include "models/nn/catalogue.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_fence.h"
 
 namespace railyard::scenarios {
 namespace {
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
-constexpr double kMaxFlops = 9e18;
 constexpr double kMaxBucketMb = 1e6;
-
-using ElementCounts = std::unordered_map<std::string, std::int64_t>;  // by parameter name
-
-// FLOPs are counts, but 8.2e9 is how people write them.
-bool read_flops(MapReader& reader, std::string_view key, sim::Flops& out) {
-  double value = 0;
-  if (!reader.optional(key, value, 0.0, kMaxFlops)) return false;
-  out = sim::flops(static_cast<std::int64_t>(value));
-  return true;
-}
-
-Result<void> decode_layer(const Place& place, const ElementCounts& counts, models::LayerSpec& out) {
-  MapReader reader(place);
-  sim::Flops forward;
-  std::int64_t input = 0;
-  std::int64_t output = 0;
-  reader.required("name", out.name);
-  reader.required("kind", out.kind);
-  reader.optional("parameters", out.parameters);
-  read_flops(reader, "forward_flops", forward);
-  reader.optional("input_elements", input, 0, kMaxElements);
-  reader.optional("output_elements", output, 0, kMaxElements);
-  reader.optional("has_dgrad", out.has_dgrad);
-  std::int64_t weights = 0;
-  for (const std::string& name : out.parameters)
-    if (const auto found = counts.find(name); found != counts.end())
-      weights += weights > kMaxElements ? 0 : found->second;
-  out.work = models::usual_work(out.kind, forward, input, output, weights);
-  // What the usual equations get wrong for a layer may be stated instead.
-  read_flops(reader, "dgrad_flops", out.work.dgrad_flops);
-  read_flops(reader, "wgrad_flops", out.work.wgrad_flops);
-  reader.optional("forward_elements", out.work.forward_elements, 0, kMaxElements);
-  reader.optional("dgrad_elements", out.work.dgrad_elements, 0, kMaxElements);
-  reader.optional("wgrad_elements", out.work.wgrad_elements, 0, kMaxElements);
-  return reader.finish();
-}
-
-// The network is built once here, so that whatever is wrong with it has a line in the file.
-Result<void> check_network(const Place& place, const DdpSpec& spec) {
-  if (spec.network) {
-    const auto valid = models::validate(*spec.network);
-    return valid.ok() ? Result<void>() : at(place, valid.error());
-  }
-  const models::ModelOptions options{.sequence_length = spec.sequence_length,
-                                     .image_size = spec.image_size,
-                                     .parameter_dtype = parameter_dtype(spec.precision)};
-  const auto built = models::build_model(spec.model, options);
-  return built.ok() ? Result<void>() : at(place, built.error());
-}
 
 Result<void> decode_torch(const Place& place, models::TorchVersion& out) {
   std::string text;
@@ -101,94 +48,14 @@ void read_buckets(MapReader& reader, models::BucketOptions& out) {
   if (const auto torch = reader.find("torch")) reader.take(decode_torch(*torch, out.version));
 }
 
-Result<void> decode_model(const Place& place, DdpSpec& out) {
-  if (place.node->kind == Node::Kind::map) return decode(place, out.network.emplace());
-  if (place.node->kind == Node::Kind::scalar) return decode(place, out.model);
-  return place.error("a model's name or {parameters: ..., layers: ...} is expected");
-}
-
 }  // namespace
-
-Result<void> decode(const Place& place, models::Parameter& out) {
-  MapReader reader(place);
-  std::vector<std::int64_t> shape;
-  reader.required("name", out.name);
-  const bool counted = reader.optional("elements", out.elements, 1, kMaxElements);
-  const bool shaped = reader.optional("shape", shape);
-  reader.optional("dtype", out.dtype);
-  reader.optional("sparse", out.sparse);
-  reader.optional("requires_grad", out.requires_grad);
-  RAILYARD_TRY(reader.finish());
-  if (counted == shaped) return place.error("one of 'elements' and 'shape' is expected");
-  if (!shaped) return {};
-  out.elements = 1;
-  for (const std::int64_t side : shape) {
-    if (side <= 0 || side > kMaxElements / out.elements)
-      return place.error("the sides of 'shape' must be positive, their product at most 2^53");
-    out.elements *= side;
-  }
-  return {};
-}
-
-Result<void> decode(const Place& place, models::NetworkSpec& out) {
-  MapReader reader(place);
-  out.name = "custom";
-  reader.optional("name", out.name);
-  if (const auto list = reader.find_required("parameters"))
-    reader.take(decode(*list, out.parameters));
-  ElementCounts counts;
-  for (const models::Parameter& parameter : out.parameters)
-    counts.emplace(parameter.name, parameter.elements);
-  const auto layers = reader.find_required("layers");
-  if (layers && reader.take(expect(*layers, Node::Kind::list))) {
-    for (std::size_t i = 0; i < layers->node->items.size(); ++i)
-      if (!reader.take(decode_layer(layers->item(i), counts, out.layers.emplace_back()))) break;
-  }
-  if (const auto place_of_buffers = reader.find("buffers")) {
-    MapReader buffers(*place_of_buffers);
-    buffers.optional("fp32_elements", out.buffers.fp32_elements, 0, kMaxElements);
-    buffers.optional("int64_elements", out.buffers.int64_elements, 0, kMaxElements);
-    reader.take(buffers.finish());
-  }
-  return reader.finish();
-}
 
 Result<void> decode(const Place& place, DdpSpec& out) {
   MapReader reader(place);
-  constexpr std::int64_t kMaxBatch = 1'000'000;
-  if (const auto model = reader.find_required("model")) reader.take(decode_model(*model, out));
-  reader.required("batch_per_gpu", out.batch_per_gpu, 1, kMaxBatch);
-  std::int64_t size = 0;
-  if (reader.optional("sequence_length", size, 1, kMaxBatch)) out.sequence_length = size;
-  if (reader.optional("image_size", size, 1, kMaxBatch)) out.image_size = size;
-  reader.required("precision", out.precision);
-  reader.required("optimizer", out.optimizer);
+  read_training(reader, out);
   read_buckets(reader, out.buckets);
   reader.optional("broadcast_buffers", out.broadcast_buffers);
-  reader.optional("recompute", out.recompute);
-  reader.optional("iterations", out.iterations, 1, kMaxBatch);
-  RAILYARD_TRY(reader.finish());
-  const Place model = *reader.find("model");
-  if (out.network && (out.sequence_length || out.image_size))
-    return model.error("sequence_length and image_size belong to models known by name");
-  return check_network(model, out);
-}
-
-models::Dtype parameter_dtype(Precision precision) {
-  if (precision == Precision::fp16) return models::Dtype::fp16;
-  return precision == Precision::bf16 ? models::Dtype::bf16 : models::Dtype::fp32;
-}
-
-models::Dtype compute_dtype(Precision precision) {
-  switch (precision) {
-    case Precision::fp32: return models::Dtype::fp32;
-    case Precision::tf32: return models::Dtype::tf32;
-    case Precision::fp16:
-    case Precision::amp_fp16: return models::Dtype::fp16;
-    case Precision::bf16:
-    case Precision::amp_bf16: return models::Dtype::bf16;
-  }
-  return models::Dtype::fp32;
+  return finish_training(reader, out);
 }
 
 }  // namespace railyard::scenarios

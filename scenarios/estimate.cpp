@@ -10,6 +10,7 @@
 #include "scenarios/planned_call.h"
 #include "scenarios/run.h"
 #include "scenarios/where.h"
+#include "scenarios/workload.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -78,7 +79,7 @@ Result<void> add_ddp_calls(const Scenario& scenario, const models::NeuralNetwork
 }
 
 Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate) {
-  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(scenario));
+  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(*scenario.ddp));
   Communication& world = *communications_of(bound, std::string(kWorld)).front();
   RAILYARD_TRY(add_ddp_calls(scenario, network, world, estimate));
   const auto ranks = static_cast<double>(bound.world.size());
@@ -110,6 +111,7 @@ Result<Estimate> estimate(const Scenario& scenario, double max_memory_bytes) {
   RAILYARD_ASSIGN(const std::unique_ptr<Bound> bound, bind(scenario));
   RAILYARD_TRY(add_collectives(scenario, *bound, estimate));
   if (scenario.ddp) RAILYARD_TRY(add_ddp(scenario, *bound, estimate));
+  if (scenario.workload) RAILYARD_TRY(scenario.workload->add_estimate(scenario, *bound, estimate));
   if (!scenario.engine.credits) estimate.memory_bytes += estimate.messages * kBytesPerMessage;
   RAILYARD_TRY(add_traffic(scenario, *bound, estimate));
   return estimate;

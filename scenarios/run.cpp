@@ -10,6 +10,8 @@
 
 #include "scenarios/error_band.h"
 #include "scenarios/run_parts.h"
+#include "scenarios/training_result.h"
+#include "scenarios/workload.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -64,6 +66,8 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
+  else if (scenario.workload)
+    RAILYARD_TRY(scenario.workload->run(context));
   else if (!scenario.collectives.empty())
     RAILYARD_TRY(run_collectives(context));
   else
@@ -271,8 +275,13 @@ Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
   return result;
 }
 
+const StepResult* step_result(const RunResult& result) {
+  if (result.ddp) return &*result.ddp;
+  return result.training.get();
+}
+
 sim::Duration objective_time(const RunResult& result) {
-  if (result.ddp) return result.ddp->step_time;
+  if (const StepResult* step = step_result(result)) return step->step_time;
   if (result.collectives.empty()) return result.duration;
   sim::Duration sum{};
   for (const CollectiveRow& row : result.collectives) sum += row.time;

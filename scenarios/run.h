@@ -25,6 +25,8 @@
 
 namespace railyard::scenarios {
 
+struct TrainingResult;
+
 // What a run will cost, found without running it.
 struct Estimate {
   double events = 0;
@@ -84,24 +86,28 @@ struct BucketRow {
   sim::Duration exposed{};  // part of the exposed communication that is this bucket's
 };
 
-struct DdpResult {
+// What every training scheme says about its steps.
+struct StepResult {
+  std::string model;
+  std::int64_t model_parameters = 0;
   std::vector<sim::Duration> iterations;  // duration of each simulated iteration
   sim::Duration step_time{};              // of the steady (last) one
   sim::Duration compute{};                // compute kernels' time in it, as they ran
   sim::Duration compute_alone{};          // had nothing slowed them down
   sim::Duration forward{};
   sim::Duration backward{};
-  sim::Duration after_backward{};     // reductions still under way, copies back, optimizer
-  sim::Duration communication{};      // some collective is running
-  sim::Duration exposed{};            // and no compute kernel is
+  sim::Duration after_backward{};  // reductions still under way, copies back, optimizer
+  sim::Duration communication{};   // some collective is running
+  sim::Duration exposed{};         // and no compute kernel is
+  std::string bound_by;            // "communication", "compute", "host launches"
+  double samples_per_second = 0;   // whole job
+};
+
+struct DdpResult : StepResult {
   std::int32_t exposing_bucket = -1;  // the bucket with the largest exposed part
-  std::string bound_by;               // "communication", "compute", "host launches"
   std::vector<BucketRow> buckets;     // of the steady iteration, launch order
   std::vector<std::vector<sim::Bytes>> bucket_bytes;  // of every simulated iteration
   std::optional<int> rebuild_before_iteration;
-  double samples_per_second = 0;  // whole job
-  std::string model;
-  std::int64_t model_parameters = 0;
 };
 
 struct FlowResult {
@@ -150,6 +156,7 @@ struct RunResult {
   std::vector<std::string> unfinished;  // who waits for whom; empty when the job ended
   std::vector<CollectiveRow> collectives;
   std::optional<DdpResult> ddp;
+  std::shared_ptr<const TrainingResult> training;  // training_result.h
   std::vector<FlowResult> flows;
   std::vector<LinkRow> busiest_links;  // at most 10, busiest first
   std::vector<IdleLinks> idle_links;
@@ -176,6 +183,9 @@ struct RunResult {
 Result<Estimate> estimate(const Scenario& scenario,
                           double max_memory_bytes = std::numeric_limits<double>::infinity());
 Result<RunResult> run(const Scenario& scenario, const RunOptions& options);
+
+// The steps of a training job, whichever scheme it is of; null if none was run.
+const StepResult* step_result(const RunResult& result);
 
 // The number that a study compares: step time, else the total time of the collectives or flows.
 sim::Duration objective_time(const RunResult& result);

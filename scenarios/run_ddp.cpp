@@ -2,10 +2,12 @@
 // and reads step time, overlap and buckets off the events and spans of the run.
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "models/compute/kernels.h"
 #include "models/ddp/step.h"
 #include "scenarios/ddp_job.h"
+#include "scenarios/job.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/step_report.h"
 #include "scenarios/where.h"
@@ -45,51 +47,28 @@ Result<void> plan_iterations(RunContext& context, const models::NeuralNetwork& n
   return {};
 }
 
-// The ranks of the job, each with its GPU and host thread.
-struct Job {
-  std::vector<std::unique_ptr<sim::Gpu>> gpus;
+std::vector<std::unique_ptr<models::DdpRank>> start_ranks(const models::DdpProgram& program,
+                                                          sim::CollectiveRunner& runner,
+                                                          Job& job) {
   std::vector<std::unique_ptr<models::DdpRank>> ranks;
-  std::vector<std::unique_ptr<sim::HostThread>> hosts;  // destroyed first: they hold the coroutines
-};
-
-void start_job(RunContext& context, const models::DdpProgram& program,
-               sim::CollectiveRunner& runner, Job& job) {
-  const sim::Parameters& parameters = context.bound.parameters;
-  const sim::GpuTiming timing{parameters.host.launch_latency, parameters.gpu.kernel_gap,
-                              parameters.host.collective_start};
   for (std::uint32_t r = 0; r < runner.group().size(); ++r) {
-    job.gpus.push_back(std::make_unique<sim::Gpu>(context.simulation.queue(), context.trace,
-                                                  runner.group()[r].rank.value(), timing));
-    job.hosts.push_back(std::make_unique<sim::HostThread>(context.simulation.queue(),
-                                                          *job.gpus.back(), parameters.host));
     auto rank = std::make_unique<models::DdpRank>();
-    rank->host = job.hosts.back().get();
-    rank->compute = job.gpus.back()->add_stream();
-    rank->communication = job.gpus.back()->add_stream();
+    rank->host = job.hosts[r].get();
+    rank->compute = job.gpus[r]->add_stream();
+    rank->communication = job.gpus[r]->add_stream();
     rank->runner = &runner;
     rank->group_rank = r;
-    job.hosts.back()->start(models::run_ddp(program, *rank));
-    job.ranks.push_back(std::move(rank));
+    job.hosts[r]->start(models::run_ddp(program, *rank));
+    ranks.push_back(std::move(rank));
   }
-}
-
-void report_unfinished(RunContext& context, const sim::CollectiveRunner& runner, const Job& job) {
-  const bool done =
-      std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
-  if (context.result.outcome != sim::EventQueue::Outcome::drained || done) return;
-  constexpr std::size_t kLines = 32;
-  context.result.unfinished = runner.waiting(kLines);
-  for (const auto& gpu : job.gpus)
-    for (std::string& line : gpu->waiting())
-      if (context.result.unfinished.size() < kLines)
-        context.result.unfinished.push_back(std::move(line));
+  return ranks;
 }
 
 }  // namespace
 
 Result<void> run_ddp_job(RunContext& context) {
   const DdpSpec& spec = *context.scenario.ddp;
-  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(context.scenario));
+  RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(spec));
   const models::DdpOptions options = ddp_options(spec);
   const models::KernelModel kernels(context.bound.parameters.gpu, options.compute);
   auto built = models::build_ddp_program(network, options, kernels, context.trace);
@@ -99,21 +78,17 @@ Result<void> run_ddp_job(RunContext& context) {
   const std::unique_ptr<sim::CollectiveRunner> runner = make_runner(context, communication);
   RAILYARD_TRY(plan_iterations(context, network, options, *runner, program));
 
-  Job job;
-  start_job(context, program, *runner, job);
-  context.result.outcome = run_queue(context);
-  account(*runner, context);
-  report_unfinished(context, *runner, job);
+  Job job = make_job(context);
+  const auto ranks = start_ranks(program, *runner, job);
+  run_job(context, {runner.get()}, job);
   context.result.stream_names = {"compute", "communication"};
-  const bool done =
-      std::ranges::all_of(job.hosts, [](const auto& host) { return host->finished(); });
-  if (!done) return {};
+  if (!job.finished()) return {};
 
   if (std::string warning =
           memory_warning(network, options, context.bound.parameters.gpu.hbm_capacity);
       !warning.empty())
     context.result.notes.push_back(std::move(warning));
-  DdpResult result = report_steps({program, job.ranks, *runner, context.trace});
+  DdpResult result = report_steps({program, ranks, *runner, context.trace});
   result.model = network.name();
   result.model_parameters = models::parameter_count(network);
   const double seconds = sim::to_seconds(result.step_time);

@@ -9,6 +9,7 @@
 #include "scenarios/profile.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_fence.h"
+#include "scenarios/workload.h"
 #include "topologies/machine.h"
 
 namespace railyard::scenarios {
@@ -18,35 +19,67 @@ namespace fs = std::filesystem;
 
 Place top(const Document& document) { return {&document.root, ""}; }
 
-// Exactly one of ddp and collectives; traffic beside either or alone.
+// At most one of ddp, collectives and the workloads; traffic beside it or alone.
 Result<void> check_workload(const Place& place, const Scenario& scenario) {
-  const bool ddp = scenario.ddp.has_value();
-  const bool collectives = !scenario.collectives.empty();
-  if (ddp && collectives)
+  std::vector<std::string_view> named;
+  if (scenario.ddp) named.emplace_back("ddp");
+  if (!scenario.collectives.empty()) named.emplace_back("collectives");
+  if (scenario.workload) named.push_back(scenario.workload->key());
+  if (named.size() > 1)
     return place.error(
-        "one workload is expected: 'ddp' and 'collectives' exclude each other "
-        "(an included one is removed with 'ddp: ~')");
-  if (!ddp && !collectives && scenario.traffic.empty())
-    return place.error("a workload is missing: one of 'ddp', 'collectives' and 'traffic'");
-  if ((ddp || collectives) && scenario.nccl.empty() && !scenario.nccl_setup.choose)
+        fmt::format("one workload is expected: '{0}' and '{1}' exclude each other "
+                    "(an included one is removed with '{0}: ~')",
+                    named[0], named[1]));
+  if (named.empty() && scenario.traffic.empty()) {
+    std::string keys;
+    for (const WorkloadKind& kind : workload_kinds()) keys += fmt::format(", '{}'", kind.key);
+    return place.error("a workload is missing: one of 'ddp', 'collectives'" + keys +
+                       " and 'traffic'");
+  }
+  const bool communicates = scenario.workload ? !scenario.workload->groups().empty() : !named.empty();
+  if (communicates && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "
         "protocol and channels");
   return {};
 }
 
-// Every collective's group is `world` or one of `ranks.groups`.
-Result<void> check_groups(const Place& place, const Scenario& scenario) {
+// A workload by its own key. Two of them exclude each other.
+void read_workload(MapReader& reader, Scenario& out) {
+  for (const WorkloadKind& kind : workload_kinds()) {
+    const std::optional<Place> place = reader.find(kind.key);
+    if (!place) continue;
+    auto decoded = kind.decode(*place);
+    if (!decoded.ok()) {
+      reader.take(decoded.error());
+    } else if (out.workload) {
+      reader.take(place->error(fmt::format("'{}' and '{}' exclude each other",
+                                           out.workload->key(), kind.key)));
+    } else {
+      out.workload = std::move(decoded).value();
+    }
+  }
+}
+
+// Every group that is named is `world` or one of `ranks.groups`.
+Result<void> check_group(const Scenario& scenario, const std::string& wanted, const Place& place) {
   std::vector<std::string_view> names{kWorld};
   for (const NamedGroup& group : scenario.groups) names.push_back(group.name);
+  if (std::find(names.begin(), names.end(), wanted) != names.end()) return {};
+  return place.error(fmt::format("no group '{}' in ranks.groups{} (groups: {})",
+                                 printable(wanted, 60), sim::did_you_mean(wanted, names),
+                                 fmt::join(names, ", ")));
+}
+
+Result<void> check_groups(const Place& place, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
-    const std::string& wanted = scenario.collectives[i].group;
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
     const Place list{place.node->find("collectives"), "collectives"};
-    return list.item(i).error(fmt::format("no group '{}' in ranks.groups{} (groups: {})",
-                                          printable(wanted, 60), sim::did_you_mean(wanted, names),
-                                          fmt::join(names, ", ")));
+    RAILYARD_TRY(check_group(scenario, scenario.collectives[i].group, list.item(i)));
   }
+  if (!scenario.workload) return {};
+  const std::string key(scenario.workload->key());
+  for (const std::string& group : scenario.workload->groups())
+    RAILYARD_TRY(check_group(scenario, group, {place.node->find(key), key}));
   return {};
 }
 
@@ -129,10 +162,11 @@ void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
   reader.optional("collectives", out.collectives);
   DdpSpec ddp;
   if (reader.optional("ddp", ddp)) out.ddp = std::move(ddp);
+  read_workload(reader, out);
   reader.optional("traffic", out.traffic);
   reader.optional("engine", out.engine);
   Exploration explore;
-  explore.objective = out.ddp ? Objective::step_time : Objective::time;
+  explore.objective = trains(out) ? Objective::step_time : Objective::time;
   if (reader.optional("explore", explore)) out.explore = std::move(explore);
 }
 
@@ -166,6 +200,10 @@ Result<Scenario> decode_scenario(std::shared_ptr<const Document> document, bool 
   out.document = std::move(document);
   out.read_files = read_files;
   return out;
+}
+
+bool trains(const Scenario& scenario) {
+  return scenario.ddp || (scenario.workload && scenario.workload->trains());
 }
 
 Result<Scenario> read_scenario(const std::string& path, const ReadOptions& options) {

@@ -10,7 +10,8 @@
 //   nccl: auto                     NCCL decides; {choice: auto, version: ...} -> NcclSetup. Or
 //         {algorithm: Ring, protocol: Simple, channels: 16}      or a list by size (`up_to`)
 //   env: {NCCL_ALGO: Ring}         NCCL's variables, in NCCL's own syntax
-//   collectives | ddp | traffic    what is run; traffic may accompany one of the others
+//   collectives | ddp | traffic    what is run, or one of the workloads of workload.h; traffic may
+//                                  accompany one of the others
 //   explore:                       axes of a parameter study
 //   engine:                        how the simulation itself is done
 //
@@ -29,10 +30,9 @@
 #include <vector>
 
 #include "models/ddp/buckets.h"
-#include "models/nn/dtype.h"
-#include "models/nn/network.h"
 #include "scenarios/document.h"
 #include "scenarios/nccl_setup.h"
+#include "scenarios/training_spec.h"
 #include "sim/collective.h"
 #include "sim/enum_table.h"
 #include "sim/parameters.h"
@@ -40,6 +40,8 @@
 #include "topologies/placement.h"
 
 namespace railyard::scenarios {
+
+class Workload;
 
 inline constexpr int kSchemaVersion = 1;
 inline constexpr std::string_view kWorld = "world";  // the group of all ranks
@@ -101,28 +103,10 @@ Result<void> check_traffic(const TrafficPattern& pattern, std::uint32_t ranks);
 Result<std::vector<Flow>> expand_traffic(const Traffic& traffic, std::uint32_t ranks,
                                          std::uint64_t scenario_seed);
 
-// How the network is computed: amp-* keeps parameters and gradients in fp32, as autocast does;
-// fp16 and bf16 are models converted as a whole.
-enum class Precision { fp32, tf32, amp_fp16, amp_bf16, fp16, bf16 };
-enum class Optimizer { none, sgd, sgd_momentum, adam, adamw };
-
-struct DdpSpec {
-  std::string model;                           // of the catalogue; empty if `network` is set
-  std::optional<models::NetworkSpec> network;  // stated in the scenario
-  std::int64_t batch_per_gpu = 1;
-  std::optional<std::int64_t> sequence_length;
-  std::optional<std::int64_t> image_size;
-  Precision precision = Precision::fp32;
-  Optimizer optimizer = Optimizer::sgd;
+struct DdpSpec : TrainingSpec {
   models::BucketOptions buckets;  // of DistributedDataParallel's own arguments
   bool broadcast_buffers = true;
-  bool recompute = false;  // activation checkpointing: forward runs again in backward
-  std::int64_t iterations = 3;
 };
-
-// Which element types a precision stores and computes in.
-models::Dtype parameter_dtype(Precision precision);
-models::Dtype compute_dtype(Precision precision);
 
 enum class Objective { step_time, time, busbw, exposed_communication };
 
@@ -159,6 +143,7 @@ struct Scenario {
   NcclSetup nccl_setup;
   std::vector<CollectiveRun> collectives;
   std::optional<DdpSpec> ddp;
+  std::shared_ptr<const Workload> workload;  // one of workload.h, in place of the two above
   Traffic traffic;
   std::optional<Exploration> explore;
   EngineOptions engine;
@@ -167,6 +152,9 @@ struct Scenario {
   std::shared_ptr<const Document> document;  // with includes and sets applied
   bool read_files = true;                    // see ReadOptions
 };
+
+// Whether its result is that of training steps.
+bool trains(const Scenario& scenario);
 
 struct ReadOptions {
   std::vector<std::string> sets;  // "path=value", applied in order
@@ -192,25 +180,6 @@ struct EnumTable<scenarios::Pattern> {
                                       EnumEntry{scenarios::Pattern::permutation, "permutation"},
                                       EnumEntry{scenarios::Pattern::incast, "incast"},
                                       EnumEntry{scenarios::Pattern::uniform, "uniform"}};
-};
-template <>
-struct EnumTable<scenarios::Precision> {
-  static constexpr std::string_view kind = "precision";
-  static constexpr std::array entries{EnumEntry{scenarios::Precision::fp32, "fp32"},
-                                      EnumEntry{scenarios::Precision::tf32, "tf32"},
-                                      EnumEntry{scenarios::Precision::amp_fp16, "amp-fp16"},
-                                      EnumEntry{scenarios::Precision::amp_bf16, "amp-bf16"},
-                                      EnumEntry{scenarios::Precision::fp16, "fp16"},
-                                      EnumEntry{scenarios::Precision::bf16, "bf16"}};
-};
-template <>
-struct EnumTable<scenarios::Optimizer> {
-  static constexpr std::string_view kind = "optimizer";
-  static constexpr std::array entries{EnumEntry{scenarios::Optimizer::none, "none"},
-                                      EnumEntry{scenarios::Optimizer::sgd, "sgd"},
-                                      EnumEntry{scenarios::Optimizer::sgd_momentum, "sgd-momentum"},
-                                      EnumEntry{scenarios::Optimizer::adam, "adam"},
-                                      EnumEntry{scenarios::Optimizer::adamw, "adamw"}};
 };
 template <>
 struct EnumTable<scenarios::Objective> {

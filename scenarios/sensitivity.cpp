@@ -87,7 +87,7 @@ std::vector<Variation> variations(const Scenario& scenario, const SensitivityInp
   list.push_back({.what = "latencies", .apply = raise_latencies});
   list.push_back({.what = "channel copy rate", .apply = raise_copy_rates});
   list.push_back({.what = "launch cost", .apply = raise_launch_costs, .changes_transfers = false});
-  if (scenario.ddp)
+  if (scenario.ddp || scenario.workload)
     list.push_back(
         {.what = "compute speed", .apply = raise_compute_speed, .changes_transfers = false});
   return list;

@@ -2,57 +2,14 @@
 
 #include <algorithm>
 
+#include "scenarios/intervals.h"
+#include "scenarios/training_result.h"
+
 namespace railyard::scenarios {
 namespace {
 
 using sim::Duration;
 using sim::Time;
-
-struct Interval {
-  Time start{};
-  Time end{};
-};
-
-// Spans of one kind on rank 0 within [from, to], in time order.
-std::vector<Interval> intervals(const sim::Trace& trace, sim::SpanKind kind, std::uint32_t rank,
-                                const Interval& within) {
-  std::vector<Interval> found;
-  for (const sim::Span& span : trace.spans()) {
-    if (span.kind != kind || span.rank != rank || span.end <= within.start ||
-        span.start >= within.end)
-      continue;
-    found.push_back({std::max(span.start, within.start), std::min(span.end, within.end)});
-  }
-  std::ranges::sort(found, {}, &Interval::start);
-  return found;
-}
-
-std::vector<Interval> merged(const std::vector<Interval>& sorted) {
-  std::vector<Interval> joined;
-  for (const Interval& each : sorted) {
-    if (!joined.empty() && each.start <= joined.back().end)
-      joined.back().end = std::max(joined.back().end, each.end);
-    else
-      joined.push_back(each);
-  }
-  return joined;
-}
-
-Duration total(const std::vector<Interval>& disjoint) {
-  Duration sum{};
-  for (const Interval& each : disjoint) sum += each.end - each.start;
-  return sum;
-}
-
-// Time of `inner` not covered by `cover` (sorted, disjoint).
-Duration uncovered(const Interval& inner, const std::vector<Interval>& cover) {
-  Duration left = inner.end - inner.start;
-  auto first = std::ranges::lower_bound(cover, inner.start, {}, &Interval::end);
-  for (; first != cover.end() && first->start < inner.end; ++first)
-    left -=
-        std::max(Duration{}, std::min(first->end, inner.end) - std::max(first->start, inner.start));
-  return left;
-}
 
 // Ends of the iterations (0 = the start of the run), and other marks, over all ranks.
 Time last_end(const StepReportInput& input, std::size_t iteration) {
@@ -65,13 +22,6 @@ Time last_end(const StepReportInput& input, std::size_t iteration) {
 
 Time mark_of(const models::DdpRank& rank, sim::GpuEventId event) {
   return rank.host->gpu().fire_time(event);
-}
-
-double busbw(const sim::Schedule& schedule, Duration time) {
-  const double seconds = sim::to_seconds(time);
-  if (seconds <= 0) return 0;
-  return static_cast<double>(schedule.call.size.raw()) / seconds * 1e-9 *
-         sim::bus_bandwidth_factor(schedule.call.collective, schedule.ranks);
 }
 
 BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::size_t bucket,
@@ -96,20 +46,14 @@ BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::s
   row.protocol = schedule.call.protocol;
   row.channels = schedule.channels;
   const Time last_entry = std::max(record.begin, *std::ranges::max_element(record.enter));
-  row.busbw = busbw(schedule, record.done - last_entry);
+  row.busbw = bus_bandwidth(schedule, record.done - last_entry);
   return row;
 }
 
 void find_exposed(const StepReportInput& input, std::size_t iteration, const Interval& step,
                   DdpResult& result) {
   const std::uint32_t rank = input.runner.group().front().rank.value();
-  const std::vector<Interval> kernels =
-      merged(intervals(input.trace, sim::SpanKind::kernel, rank, step));
-  const std::vector<Interval> collectives =
-      intervals(input.trace, sim::SpanKind::collective, rank, step);
-  result.compute = total(kernels);
-  result.communication = total(merged(collectives));
-  for (const Interval& each : merged(collectives)) result.exposed += uncovered(each, kernels);
+  const std::vector<Interval> kernels = measure_step(input.trace, rank, step, result);
   const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
   for (std::size_t b = 0; b < result.buckets.size(); ++b) {
     const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + b];
@@ -122,14 +66,6 @@ void find_exposed(const StepReportInput& input, std::size_t iteration, const Int
     if (result.buckets[b].exposed.count() > 0 && largest)
       result.exposing_bucket = static_cast<std::int32_t>(b);
   }
-  std::vector<Interval> any = kernels;
-  any.insert(any.end(), collectives.begin(), collectives.end());
-  std::ranges::sort(any, {}, &Interval::start);
-  const Duration idle = (step.end - step.start) - total(merged(any));
-  const auto over_a_tenth = [&](Duration part) { return part * 10 > step.end - step.start; };
-  result.bound_by = over_a_tenth(result.exposed) ? "communication"
-                    : over_a_tenth(idle)         ? "host launches"
-                                                 : "compute";
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 //   step time      from the end of the previous iteration's optimizer to the end of this one's, the
 //   last
 //                  rank counting
-//   communication  rank 0's communication stream is in a collective
-//   exposed        it is, and no compute kernel of rank 0 runs
 //   a bucket's exposed part is the exposed time in which its collective was the running one
-// Bound by: communication if over 10 % of the step is exposed; else the host if for over 10 %
-// neither stream runs anything; else compute.
+// The rest as in intervals.h, of rank 0.
 #pragma once
 
 #include <memory>

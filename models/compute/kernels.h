@@ -38,13 +38,13 @@ class KernelModel {
   [[nodiscard]] KernelTime forward(const Layer& layer, std::int64_t samples) const;
   [[nodiscard]] KernelTime dgrad(const Layer& layer, std::int64_t samples) const;
   [[nodiscard]] KernelTime wgrad(const Layer& layer, std::int64_t samples) const;
+  [[nodiscard]] double peak() const;  // FLOP/s in the compute precision
   // A kernel that only moves memory: copies, casts, optimizer steps. Bytes read plus written.
   [[nodiscard]] KernelTime move(Bytes traffic) const;
 
  private:
   [[nodiscard]] KernelTime at_least_minimum(KernelTime time) const;
   [[nodiscard]] KernelTime roofline(Flops work, Bytes traffic, LayerKind kind) const;
-  [[nodiscard]] double peak() const;
 
   sim::GpuParameters gpu_;
   Dtype compute_;

@@ -1,8 +1,8 @@
 #include "models/ddp/step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "models/workload/layers.h"
 
 namespace railyard::models {
 namespace {
@@ -10,10 +10,6 @@ namespace {
 using sim::GpuEventId;
 using sim::Kernel;
 using sim::Task;
-
-// Parameters per launch of a multi-tensor optimizer kernel (its argument table holds about so
-// many).
-constexpr std::size_t kTensorsPerOptimizerLaunch = 48;
 
 // DistributedDataParallel.broadcast_bucket_size, and how many of them c10d's coalesced broadcast
 // starts before it waits for the first.
@@ -158,8 +154,6 @@ Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
   for (const GpuEventId event : done.unused) host.gpu().wait(rank.compute, event);
 }
 
-Kernel named(const KernelTime& time, std::uint32_t name) { return {time.time, time.bound, name}; }
-
 // The broadcasts of the buffers, by type.
 std::vector<DdpCall> buffer_pieces(const Buffers& buffers) {
   std::vector<DdpCall> pieces;
@@ -183,27 +177,12 @@ void add_layers(const NeuralNetwork& network, const DdpOptions& options, const K
   for (std::size_t i = 0; i < order.arrivals.size(); ++i)
     arrive[order.arrivals[i].layer].push_back(inputs.arrival[i]);
 
-  const std::int64_t samples = options.batch_per_gpu;
-  const std::uint32_t cast_name = trace.name("cast weights");
-  for (const Layer& layer : layers) {
-    if (options.autocast && layer.work.weight_elements > 0)
-      program.forward.push_back(named(
-          kernels.move(sim::bytes(layer.work.weight_elements *
-                                  (element_size(Dtype::fp32) + element_size(options.compute)))),
-          cast_name));
-    program.forward.push_back(named(kernels.forward(layer, samples), trace.name(layer.name)));
-  }
+  const LayerOptions each{options.batch_per_gpu, options.autocast, options.recompute,
+                          options.compute};
+  for (const Layer& layer : layers) add_forward(layer, each, kernels, trace, program.forward);
   for (std::size_t l = layers.size(); l-- > 0;) {
-    const Layer& layer = layers[l];
     DdpProgram::BackwardStep step;
-    if (options.recompute)
-      step.kernels.push_back(
-          named(kernels.forward(layer, samples), trace.name("recompute " + layer.name)));
-    if (const KernelTime time = kernels.dgrad(layer, samples);
-        layer.has_dgrad && time.time.count() > 0)
-      step.kernels.push_back(named(time, trace.name("dgrad " + layer.name)));
-    if (const KernelTime time = kernels.wgrad(layer, samples); time.time.count() > 0)
-      step.kernels.push_back(named(time, trace.name("wgrad " + layer.name)));
+    add_backward(layers[l], each, kernels, trace, step.kernels);
     step.parameters = arrive[l];
     program.backward.push_back(std::move(step));
   }
@@ -227,11 +206,7 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
   for (const DdpCall& piece : buffer_pieces(network.buffers()))
     program.flatten_buffers.push_back(
         named(kernels.move(piece.size * 2), trace.name("flatten buffers")));
-  if (optimizer.raw() == 0) return;
-  const auto launches = static_cast<std::int64_t>(
-      (inputs.tensors.size() + kTensorsPerOptimizerLaunch - 1) / kTensorsPerOptimizerLaunch);
-  for (std::int64_t i = 0; i < launches; ++i)
-    program.optimizer.push_back(named(kernels.move(optimizer / launches), trace.name("optimizer")));
+  program.optimizer = optimizer_kernels(inputs.tensors.size(), optimizer, kernels, trace);
 }
 
 }  // namespace
@@ -262,23 +237,9 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
   return calls;
 }
 
-// The work of a whole batch must fit the 63 bits of Flops and Bytes.
-static Result<void> check_batch(const NeuralNetwork& network, const DdpOptions& options) {
-  sim::Int128 elements = 0;
-  for (const Layer& layer : network.layers())
-    elements += sim::Int128(layer.work.forward_elements) + layer.work.dgrad_elements +
-                layer.work.wgrad_elements;
-  const sim::Int128 most = std::max(elements * 8, sim::Int128(training_flops(network).raw()));
-  if (most * options.batch_per_gpu < sim::Int128(1) << 62) return {};
-  return sim::bad_input(fmt::format("batch_per_gpu {} is too large: the work of one step of {} "
-                                    "does not fit 62 bits",
-                                    options.batch_per_gpu, network.name()),
-                        "batch_per_gpu");
-}
-
 Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
                                      const KernelModel& kernels, sim::Trace& trace) {
-  RAILYARD_TRY(check_batch(network, options));
+  RAILYARD_TRY(check_batch(network, options.batch_per_gpu));
   DdpProgram program;
   program.iteration_count = options.iterations;
   RAILYARD_ASSIGN(program.plan, plan_buckets(network, options.buckets));

@@ -92,9 +92,9 @@ void add_row(const Study& study, const std::string& rank, const StudyPoint& poin
       behind == 0
           ? ""
           : fmt::format("{:+.1f} %", behind * 100 * (larger_is_better(study.objective) ? -1 : 1)));
-  if (study.scenario.ddp && study.objective != Objective::exposed_communication)
+  if (trains(study.scenario) && study.objective != Objective::exposed_communication)
     cells.push_back(optional_time(point.result.exposed));
-  if (study.scenario.ddp) cells.push_back(point.result.bound_by);
+  if (trains(study.scenario)) cells.push_back(point.result.bound_by);
   cells.emplace_back(point.changed == 0 ? "the scenario's own" : "");
   table.add(std::move(cells));
 }
@@ -105,9 +105,9 @@ std::string ranked_table(const Study& study, const Ranking& ranking, const Summa
   for (const std::string& axis : study.axes) columns.push_back({axis});
   columns.push_back({std::string(objective_name(study.objective))});
   columns.push_back({"vs best"});
-  if (study.scenario.ddp && study.objective != Objective::exposed_communication)
+  if (trains(study.scenario) && study.objective != Objective::exposed_communication)
     columns.push_back({"exposed"});
-  if (study.scenario.ddp) columns.push_back({"bound by", Align::left});
+  if (trains(study.scenario)) columns.push_back({"bound by", Align::left});
   columns.push_back({"", Align::left});
   Table table(std::move(columns));
   const std::size_t shown = style.full || ranking.ran <= kLongTable ? ranking.ran : kShownRows;

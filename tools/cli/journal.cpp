@@ -96,11 +96,12 @@ PointResult point_result(const RunResult& result) {
   out.busbw = mean_busbw(result);
   out.trace_hash = result.trace_hash;
   out.sensitivity = result.sensitivity;
-  if (!result.ddp) return out;
-  out.exposed = result.ddp->exposed;
-  out.compute = result.ddp->compute;
-  out.communication = result.ddp->communication;
-  out.bound_by = result.ddp->bound_by;
+  const scenarios::StepResult* step = scenarios::step_result(result);
+  if (step == nullptr) return out;
+  out.exposed = step->exposed;
+  out.compute = step->compute;
+  out.communication = step->communication;
+  out.bound_by = step->bound_by;
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/cli/result_json.h"
 
+#include "scenarios/training_result.h"
 #include "sim/version.h"
 #include "tools/cli/flow_statistics.h"
 #include "tools/cli/format.h"
@@ -36,25 +37,59 @@ Json bucket_json(const BucketRow& bucket, std::size_t index) {
           {"exposed_us", exact_us(bucket.exposed)}};
 }
 
+void add_step(Json& out, const scenarios::StepResult& step) {
+  out["model"] = step.model;
+  out["model_parameters"] = step.model_parameters;
+  out["step_time_us"] = exact_us(step.step_time);
+  out["samples_per_second"] = step.samples_per_second;
+  out["bound_by"] = step.bound_by;
+  out["compute_us"] = exact_us(step.compute);
+  out["compute_alone_us"] = exact_us(step.compute_alone);
+  out["forward_us"] = exact_us(step.forward);
+  out["backward_us"] = exact_us(step.backward);
+  out["after_backward_us"] = exact_us(step.after_backward);
+  out["communication_us"] = exact_us(step.communication);
+  out["exposed_communication_us"] = exact_us(step.exposed);
+  Json iterations = Json::array();
+  for (const sim::Duration iteration : step.iterations) iterations.push_back(exact_us(iteration));
+  out["iterations_us"] = std::move(iterations);
+}
+
+Json call_json(const scenarios::CallRow& row) {
+  return {{"collective", sim::to_text(row.collective)},
+          {"group", row.group},
+          {"ranks", row.ranks},
+          {"size_bytes", row.size.raw()},
+          {"calls", row.count},
+          {"algorithm", sim::to_text(row.algorithm)},
+          {"protocol", sim::to_text(row.protocol)},
+          {"sent_bytes_per_rank", row.sent.raw()},
+          {"time_us", exact_us(row.time)},
+          {"waited_us", exact_us(row.waited)},
+          {"exposed_us", exact_us(row.exposed)},
+          {"busbw_gb_per_s", row.busbw},
+          {"first", row.example}};
+}
+
+void add_training(Json& out, const scenarios::TrainingResult& training) {
+  out["scheme"] = training.scheme;
+  add_step(out, training);
+  out["tokens_per_second"] = training.samples_per_second * training.sequence_length;
+  out["model_flops_per_second_per_gpu"] = training.flops_per_gpu;
+  out["mfu"] = training.mfu;
+  Json calls = Json::array();
+  for (const scenarios::CallRow& row : training.calls) calls.push_back(call_json(row));
+  out["calls"] = std::move(calls);
+  Json memory;
+  for (const scenarios::MemoryRow& row : training.memory) memory[row.what] = row.bytes;
+  out["memory_bytes"] = std::move(memory);
+}
+
 void add_ddp(Json& out, const DdpResult& ddp) {
-  out["model"] = ddp.model;
-  out["model_parameters"] = ddp.model_parameters;
-  out["step_time_us"] = exact_us(ddp.step_time);
-  out["samples_per_second"] = ddp.samples_per_second;
-  out["bound_by"] = ddp.bound_by;
-  out["compute_us"] = exact_us(ddp.compute);
-  out["compute_alone_us"] = exact_us(ddp.compute_alone);
-  out["forward_us"] = exact_us(ddp.forward);
-  out["backward_us"] = exact_us(ddp.backward);
-  out["after_backward_us"] = exact_us(ddp.after_backward);
-  out["communication_us"] = exact_us(ddp.communication);
-  out["exposed_communication_us"] = exact_us(ddp.exposed);
+  add_step(out, ddp);
   out["exposing_bucket"] = ddp.exposing_bucket < 0 ? Json() : Json(ddp.exposing_bucket);
   out["rebuild_before_iteration"] =
       ddp.rebuild_before_iteration ? Json(*ddp.rebuild_before_iteration) : Json();
-  Json iterations = Json::array();
-  for (const sim::Duration iteration : ddp.iterations) iterations.push_back(exact_us(iteration));
-  out["iterations_us"] = std::move(iterations);
   Json by_iteration = Json::array();
   for (const auto& sizes : ddp.bucket_bytes) by_iteration.push_back(byte_list(sizes));
   out["buckets_bytes"] = by_iteration.empty() ? Json::array() : by_iteration.back();
@@ -175,6 +210,7 @@ std::string result_json(const scenarios::Scenario& scenario, const RunResult& re
   out["duration_us"] = exact_us(result.duration);
   out["objective_us"] = exact_us(scenarios::objective_time(result));
   if (result.ddp) add_ddp(out, *result.ddp);
+  if (result.training) add_training(out, *result.training);
   if (!result.collectives.empty()) add_collectives(out, result.collectives);
   if (!result.flows.empty()) add_flows(out, result.flows);
   add_links(out, result);

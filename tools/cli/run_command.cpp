@@ -44,7 +44,7 @@ void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), std
 // training step has far too many.
 bool keep_messages(const Scenario& scenario, const Estimate& estimate) {
   if (scenario.engine.trace == TraceDetail::messages) return true;
-  return scenario.engine.trace == TraceDetail::automatic && !scenario.ddp &&
+  return scenario.engine.trace == TraceDetail::automatic && !scenario.ddp && !scenario.workload &&
          estimate.messages <= kMostMessagesInTimeline;
 }
 

@@ -54,12 +54,12 @@ std::size_t count_changed(const Node& root, const ExplorePoint& point) {
 
 Result<void> check_objective(const Scenario& scenario) {
   const Objective objective = scenario.explore->objective;
-  const bool for_ddp =
+  const bool for_training =
       objective == Objective::step_time || objective == Objective::exposed_communication;
   const bool collective = scenario.ddp || !scenario.collectives.empty();
-  if ((for_ddp && !scenario.ddp) || (objective == Objective::busbw && !collective))
+  if ((for_training && !trains(scenario)) || (objective == Objective::busbw && !collective))
     return sim::bad_input(fmt::format("objective {} needs {}", sim::to_text(objective),
-                                      for_ddp ? "a `ddp:` block" : "collectives or a `ddp:` block"),
+                                      for_training ? "a training workload" : "collectives or a `ddp:` block"),
                           "explore.objective");
   return {};
 }

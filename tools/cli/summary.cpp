@@ -28,7 +28,7 @@ std::string plural(std::size_t n, std::string_view what) {
 
 // What the numbers of the sensitivity table are changes of.
 std::string_view objective_name(const scenarios::Scenario& scenario) {
-  if (scenario.ddp) return "step time";
+  if (scenarios::trains(scenario)) return "step time";
   return scenario.collectives.empty() ? "time until the last flow ends" : "total time";
 }
 
@@ -135,6 +135,7 @@ std::string summary(const scenarios::Scenario& scenario, const RunResult& result
                     const SummaryStyle& style) {
   std::string text = summary_title(scenario, result, style);
   if (result.ddp) text += summary_ddp(*result.ddp, style);
+  if (result.training) text += summary_training(*result.training, style);
   text += summary_collectives(result, style);
   text += summary_flows(result, style);
   text += summary_links(result, style);

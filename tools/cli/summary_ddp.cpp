@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/cli/format.h"
+#include "tools/cli/step_table.h"
 #include "tools/cli/summary.h"
 #include "tools/cli/table.h"
 
@@ -16,57 +17,11 @@ using scenarios::DdpResult;
 constexpr std::size_t kLongList = 64;  // buckets; of a longer list both ends are shown
 constexpr std::size_t kShownEnds = 16;
 
-double share(sim::Duration part, sim::Duration whole) {
-  return whole.count() == 0
-             ? 0
-             : static_cast<double>(part.count()) / static_cast<double>(whole.count());
-}
-
-// One unit for a column of times, so that they can be compared at a glance.
-struct TimeUnit {
-  std::string_view name;
-  double picoseconds;
-  [[nodiscard]] std::string operator()(sim::Duration time) const {
-    return fmt::format("{:.3f}", static_cast<double>(time.count()) / picoseconds);
-  }
-};
-TimeUnit unit_for(sim::Duration longest) {
-  return longest.count() < 1'000'000'000 ? TimeUnit{"us", 1e6} : TimeUnit{"ms", 1e9};
-}
-
-std::string exposed_text(const DdpResult& ddp) {
-  std::string text = fmt::format("{} of the step", percent(share(ddp.exposed, ddp.step_time)));
-  if (ddp.exposing_bucket >= 0)
-    text += fmt::format(", the largest part by bucket {}", ddp.exposing_bucket);
-  return text;
-}
-
-std::string compute_text(const DdpResult& ddp) {
-  std::string text = percent(share(ddp.compute, ddp.step_time)) + " of the step";
-  const double slower = share(ddp.compute, ddp.compute_alone) - 1;
-  if (ddp.compute_alone.count() > 0 && slower >= 0.0005)
-    text += fmt::format("; {} slower than without communication", percent(slower));
-  return text;
-}
-
 std::string totals(const DdpResult& ddp) {
-  Table table({{"", Align::left}, {""}, {"", Align::left}});
-  table.add(
-      {"Step time", human(ddp.step_time),
-       fmt::format("{} samples/s, bound by {}", digits(ddp.samples_per_second), ddp.bound_by)});
-  table.add({"  forward", human(ddp.forward), ""});
-  table.add({"  backward", human(ddp.backward), ""});
-  table.add({"  the rest", human(ddp.after_backward), "reductions still under way, optimizer"});
-  table.add({"", "", ""});
-  table.add({"  compute", human(ddp.compute), compute_text(ddp)});
-  table.add(
-      {"  communication", human(ddp.communication),
-       fmt::format("{} of it behind compute", percent(1 - share(ddp.exposed, ddp.communication)))});
-  table.add({"    exposed", human(ddp.exposed), exposed_text(ddp)});
-  const sim::Duration rest = ddp.step_time - ddp.compute - ddp.exposed;
-  if (rest.count() > 0)
-    table.add({"  neither", human(rest), "launches, host work, gaps between kernels"});
-  return table.text("");
+  std::string exposing;
+  if (ddp.exposing_bucket >= 0)
+    exposing = fmt::format(", the largest part by bucket {}", ddp.exposing_bucket);
+  return step_table(ddp, exposing, "reductions still under way, optimizer");
 }
 
 std::string iteration_role(const DdpResult& ddp, std::size_t index) {

@@ -1,0 +1,31 @@
+#include "models/workload/rank.h"
+
+namespace railyard::models {
+
+CallId CallTable::add(const GroupCall& call) {
+  const Key key(call.group, call.collective, call.size, call.element_size, call.root);
+  const auto found = known_.find(key);
+  if (found != known_.end()) {
+    ++uses_[found->second.index()];
+    return found->second;
+  }
+  const CallId id(calls_.size());
+  uses_.push_back(1);
+  calls_.push_back(call);
+  known_.emplace(key, id);
+  return id;
+}
+
+sim::Task WorkloadRank::issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done) {
+  Membership& member = groups[(*calls)[what.call].group];
+  co_await host->busy(host->costs().collective_launch);
+  wait(member.stream, after);
+  host->gpu().launch_collective(member.stream, *member.runner, member.group_rank,
+                                (*member.plans)[what.call.index()], what.name);
+  done = host->gpu().record(member.stream);
+  if (keep_issued)
+    issued.push_back({what, member.launched, static_cast<std::uint32_t>(marks.size()) - 1});
+  ++member.launched;
+}
+
+}  // namespace railyard::models

@@ -1,0 +1,44 @@
+// Runs the program of a training scheme: a scheme says what it is, this makes communicators, ranks
+// and a report of it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/nn/network.h"
+#include "models/workload/rank.h"
+#include "scenarios/run_parts.h"
+#include "scenarios/training_result.h"
+#include "scenarios/training_spec.h"
+
+namespace railyard::scenarios {
+
+// A scheme's program in the terms of a run. What is pointed to must outlive the run.
+struct TrainingProgram {
+  std::string scheme;
+  std::string_view key;  // the scenario's, for places in errors
+  const TrainingSpec* spec = nullptr;
+  const models::NeuralNetwork* network = nullptr;
+  const models::CallTable* calls = nullptr;
+  std::vector<std::string> groups;        // names, by the program's groups
+  std::vector<std::string> streams;       // that it adds behind compute and the groups'
+  std::function<sim::Task(models::WorkloadRank&)> start;
+  double samples_per_step = 0;            // of one rank
+  double data_ranks = 0;                  // how many ranks work on samples of their own
+  sim::Duration compute_alone{};          // kernels of one iteration
+  std::vector<MemoryRow> memory;
+  double launches = 0;                    // host operations of a rank and iteration, about
+};
+
+// Reports into context.result.training.
+Result<void> run_training(RunContext& context, const TrainingProgram& program);
+Result<void> estimate_training(const Scenario& scenario, Bound& bound,
+                               const TrainingProgram& program, Estimate& estimate);
+
+// The communicators of a named group are as large as each other; how large. Error: the group does
+// not exist.
+Result<std::size_t> group_size(Bound& bound, const std::string& group);
+
+}  // namespace railyard::scenarios

@@ -1,0 +1,10 @@
+// The decode functions of all workloads, for the table of workloads.cpp.
+#pragma once
+
+#include "scenarios/workload.h"
+
+namespace railyard::scenarios {
+
+Result<std::shared_ptr<const Workload>> decode_fsdp(const Place& place);  // workload_fsdp.cpp
+
+}  // namespace railyard::scenarios
