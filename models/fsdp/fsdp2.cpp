@@ -249,19 +249,16 @@ Result<Fsdp2Program> build_fsdp2_program(const NeuralNetwork& network, const Fsd
 
 ShardMemory fsdp2_memory(const NeuralNetwork& network, const Fsdp2Options& options) {
   ShardMemory memory;
-  sim::Trace unused(0);
-  const KernelModel none({}, options.param_dtype);
-  const auto layers = shard_layers(network, options.layers, none, unused);
-  if (!layers.ok()) return memory;
+  const std::vector<ShardUnit> units = shard_units(network);
   const auto stored = static_cast<double>(element_size(options.stored_dtype));
   const auto param = static_cast<double>(element_size(options.param_dtype));
   double shard = 0;
   double largest = 0;
   double root = 0;
   double all = 0;
-  for (std::size_t u = 0; u < layers.value().units.size(); ++u) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
     const auto padded =
-        static_cast<double>(padded_elements(network, layers.value().units[u], options.shards));
+        static_cast<double>(padded_elements(network, units[u], options.shards));
     shard += padded / static_cast<double>(options.shards);
     all += padded;
     if (u == 0)

@@ -70,6 +70,12 @@ std::string block_of(const std::string& name) {
   return "";
 }
 
+std::vector<ShardUnit> shard_units(const NeuralNetwork& network) {
+  std::vector<ShardUnit> units;
+  give_parameters(network, find_units(network, units), units);
+  return units;
+}
+
 Result<ShardedLayers> shard_layers(const NeuralNetwork& network, const LayerOptions& options,
                                    const KernelModel& kernels, sim::Trace& trace) {
   RAILYARD_TRY(check_batch(network, options.samples));

@@ -40,6 +40,9 @@ struct ShardedLayers {
 Result<ShardedLayers> shard_layers(const NeuralNetwork& network, const LayerOptions& options,
                                    const KernelModel& kernels, sim::Trace& trace);
 
+// The units alone.
+std::vector<ShardUnit> shard_units(const NeuralNetwork& network);
+
 // The block a name belongs to: everything up to its first whole-number component; "" = none.
 std::string block_of(const std::string& name);
 
