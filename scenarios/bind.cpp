@@ -155,6 +155,9 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
     if (found == scenario.groups.end()) return sim::bad_input("unknown group '" + name + "'");
     RAILYARD_TRY(add_named_group(scenario, *found, *bound));
   }
+  if (scenario.workload)
+    for (const NamedGroup& group : scenario.workload->own_groups())
+      RAILYARD_TRY(add_named_group(scenario, group, *bound));
   RAILYARD_TRY(check_roots(scenario, *bound));
   return bound;
 }

@@ -25,6 +25,7 @@
 
 namespace railyard::scenarios {
 
+struct KvResult;
 struct TrainingResult;
 
 // What a run will cost, found without running it.
@@ -157,6 +158,7 @@ struct RunResult {
   std::vector<CollectiveRow> collectives;
   std::optional<DdpResult> ddp;
   std::shared_ptr<const TrainingResult> training;  // training_result.h
+  std::shared_ptr<const KvResult> kv;              // kv_result.h
   std::vector<FlowResult> flows;
   std::vector<LinkRow> busiest_links;  // at most 10, busiest first
   std::vector<IdleLinks> idle_links;

@@ -1,9 +1,9 @@
-// Raw transfers between ranks: each is one flow from GPU to GPU, through the NICs nearest to both
-// where they do not share a node or NVLink domain. It ends one route latency after its last byte
+// Raw transfers between ranks: each is one flow from GPU to GPU (gpu_path.h). It ends one route latency after its last byte
 // was sent.
 #include <algorithm>
 
 #include "algorithms/places.h"
+#include "scenarios/gpu_path.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/where.h"
 
@@ -18,18 +18,11 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
     RAILYARD_ASSIGN(const algorithms::Places places,
                     algorithms::find_places(context_->bound.topology, context_->bound.world));
     for (const Flow& flow : flows) {
-      RAILYARD_ASSIGN(const sim::Route route, route_of(flow, places));
-      std::vector<sim::ResourceUse> uses;
-      sim::Duration latency{};
-      for (const sim::LinkId link : route) {
-        uses.push_back({sim::ResourceId(link.value()), 1});
-        const sim::Link& each = context_->bound.topology.links[link.index()];
-        latency += context_->bound.parameters.link(each.link_class).latency + each.extra_latency;
-      }
+      RAILYARD_ASSIGN(const GpuPath path, gpu_path(context_->bound, places, flow.from, flow.to));
       const auto tag = static_cast<std::uint32_t>(flows_.size());
       ids_.push_back(
-          context_->simulation.network().add_flow({.uses = uses, .listener = this, .tag = tag}));
-      latency_.push_back(latency);
+          context_->simulation.network().add_flow({.uses = path.uses, .listener = this, .tag = tag}));
+      latency_.push_back(path.latency);
       flows_.push_back({flow.from, flow.to, flow.size, flow.start, sim::Duration::max()});
       context_->simulation.queue().schedule(sim::Time(flow.start), *this, 0, tag);
     }
@@ -55,21 +48,6 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
   }
 
  private:
-  Result<sim::Route> route_of(const Flow& flow, const algorithms::Places& places) const {
-    const sim::Group& world = context_->bound.world;
-    std::vector<sim::DeviceId> way{world[flow.from].gpu};
-    const std::uint32_t from_place = places.place_of[flow.from];
-    const std::uint32_t to_place = places.place_of[flow.to];
-    const bool nics =
-        !places.nearest_rails[flow.from].empty() && !places.nearest_rails[flow.to].empty();
-    if (from_place != to_place && nics) {
-      way.push_back(places.places[from_place].nics[places.nearest_rails[flow.from].front()]);
-      way.push_back(places.places[to_place].nics[places.nearest_rails[flow.to].front()]);
-    }
-    way.push_back(world[flow.to].gpu);
-    return context_->bound.topology.route(way, std::uint64_t{flow.from} << 32 | flow.to);
-  }
-
   RunContext* context_;
   std::vector<FlowResult> flows_;
   std::vector<sim::FlowId> ids_;

@@ -5,32 +5,14 @@
 #include <utility>
 
 #include "scenarios/scenario.h"
+#include "sim/random.h"
 
 namespace railyard::scenarios {
 namespace {
 
 constexpr std::uint64_t kMaxFlows = 100'000'000;
 
-// splitmix64 (Steele, Lea, Flood 2014): a full-period generator of one 64-bit word.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  // Uniform in 0..n-1; the bias of at most n / 2^64 does not matter here.
-  std::uint64_t below(std::uint64_t n) {
-    return static_cast<std::uint64_t>((sim::Uint128(next()) * n) >> 64);
-  }
-  std::uint32_t rank(std::uint32_t n) { return static_cast<std::uint32_t>(below(n)); }
-
- private:
-  std::uint64_t state_;
-};
+using sim::Random;
 
 class Generator {
  public:
@@ -73,7 +55,7 @@ class Generator {
   void permutation(std::vector<Flow>& out) {
     std::vector<std::uint32_t> to(ranks_);
     std::iota(to.begin(), to.end(), 0U);
-    for (std::uint32_t i = ranks_ - 1; i > 0; --i) std::swap(to[i], to[random_.rank(i)]);
+    for (std::uint32_t i = ranks_ - 1; i > 0; --i) std::swap(to[i], to[random_.below32(i)]);
     for (std::uint32_t from = 0; from < ranks_; ++from) add(from, to[from], out);
   }
 
@@ -84,15 +66,15 @@ class Generator {
     const auto n = static_cast<std::uint32_t>(senders.size());
     const std::uint32_t count = pattern_.count == 0 ? n : pattern_.count;
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::swap(senders[i], senders[i + random_.rank(n - i)]);
+      std::swap(senders[i], senders[i + random_.below32(n - i)]);
       add(senders[i], pattern_.to, out);
     }
   }
 
   void uniform(std::vector<Flow>& out) {
     for (std::uint32_t i = 0; i < pattern_.count; ++i) {
-      const std::uint32_t from = random_.rank(ranks_);
-      const std::uint32_t other = random_.rank(ranks_ - 1);
+      const std::uint32_t from = random_.below32(ranks_);
+      const std::uint32_t other = random_.below32(ranks_ - 1);
       add(from, other < from ? other : other + 1, out);
     }
   }

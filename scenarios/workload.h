@@ -19,6 +19,7 @@ namespace railyard::scenarios {
 struct Bound;
 struct Estimate;
 struct RunContext;
+struct NamedGroup;
 struct Scenario;
 
 class Workload {
@@ -32,6 +33,8 @@ class Workload {
   [[nodiscard]] virtual std::string_view key() const = 0;
   // Groups whose communicators it uses: `world` or names of ranks.groups.
   [[nodiscard]] virtual std::vector<std::string> groups() const = 0;
+  // Groups of its own, which the scenario does not name.
+  [[nodiscard]] virtual std::vector<NamedGroup> own_groups() const { return {}; }
   // Whether its result is that of training steps (RunResult::training).
   [[nodiscard]] virtual bool trains() const { return true; }
   // Adds what the run will cost.

@@ -6,5 +6,6 @@
 namespace railyard::scenarios {
 
 Result<std::shared_ptr<const Workload>> decode_fsdp(const Place& place);  // workload_fsdp.cpp
+Result<std::shared_ptr<const Workload>> decode_kv(const Place& place);    // workload_kv.cpp
 
 }  // namespace railyard::scenarios

@@ -5,6 +5,7 @@
 #include "tools/cli/flow_statistics.h"
 #include "tools/cli/format.h"
 #include "tools/cli/json_parts.h"
+#include "tools/cli/result_kv.h"
 
 namespace railyard::cli {
 namespace {
@@ -211,6 +212,7 @@ std::string result_json(const scenarios::Scenario& scenario, const RunResult& re
   out["objective_us"] = exact_us(scenarios::objective_time(result));
   if (result.ddp) add_ddp(out, *result.ddp);
   if (result.training) add_training(out, *result.training);
+  if (result.kv) add_kv(out, *result.kv);
   if (!result.collectives.empty()) add_collectives(out, result.collectives);
   if (!result.flows.empty()) add_flows(out, result.flows);
   add_links(out, result);

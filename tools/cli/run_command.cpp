@@ -16,6 +16,7 @@
 #include "tools/cli/output_directory.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/result_json.h"
+#include "tools/cli/result_kv.h"
 #include "tools/cli/summary.h"
 #include "tools/cli/table.h"
 #include "tools/cli/timeline.h"
@@ -79,6 +80,7 @@ std::vector<OutputFile> files_of(const RunArguments& arguments, const Scenario& 
   if (scenario.engine.trace != TraceDetail::none)
     files.push_back({"timeline.json", timeline_json(result, arguments.ranks)});
   if (result.ddp) files.push_back({"buckets.csv", buckets_csv(*result.ddp)});
+  if (result.kv) files.push_back({"requests.csv", requests_csv(*result.kv)});
   if (!result.collectives.empty())
     files.push_back({"collectives.csv", collectives_csv(result.collectives)});
   if (!result.flows.empty()) files.push_back({"flows.csv", flows_csv(result.flows)});

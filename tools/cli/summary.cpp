@@ -136,6 +136,7 @@ std::string summary(const scenarios::Scenario& scenario, const RunResult& result
   std::string text = summary_title(scenario, result, style);
   if (result.ddp) text += summary_ddp(*result.ddp, style);
   if (result.training) text += summary_training(*result.training, style);
+  if (result.kv) text += summary_kv(*result.kv, style);
   text += summary_collectives(result, style);
   text += summary_flows(result, style);
   text += summary_links(result, style);

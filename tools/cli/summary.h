@@ -30,6 +30,7 @@ std::string summary_title(const scenarios::Scenario& scenario, const scenarios::
 
 std::string summary_ddp(const scenarios::DdpResult& ddp, const SummaryStyle& style);
 std::string summary_training(const scenarios::TrainingResult& result, const SummaryStyle& style);
+std::string summary_kv(const scenarios::KvResult& kv, const SummaryStyle& style);
 std::string summary_collectives(const scenarios::RunResult& result, const SummaryStyle& style);
 std::string summary_flows(const scenarios::RunResult& result, const SummaryStyle& style);
 

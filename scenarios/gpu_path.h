@@ -1,0 +1,27 @@
+// The way of raw bytes from one GPU of the job to another: through the NICs nearest to both where
+// they do not share a node or NVLink domain.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/places.h"
+#include "scenarios/bind.h"
+#include "sim/flow.h"
+
+namespace railyard::scenarios {
+
+struct GpuPath {
+  std::vector<sim::ResourceUse> uses;
+  sim::Duration latency{};
+  bool network = false;  // it passes NICs
+};
+
+enum class PathKind {
+  direct,  // GPU to GPU, or to its NIC
+  hosts    // across nodes through the memory of both hosts, as without GPUDirect
+};
+
+Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
+                         std::uint32_t to, PathKind kind = PathKind::direct);
+
+}  // namespace railyard::scenarios
