@@ -34,7 +34,7 @@ class Workload {
   // Groups whose communicators it uses: `world` or names of ranks.groups.
   [[nodiscard]] virtual std::vector<std::string> groups() const = 0;
   // Groups of its own, which the scenario does not name.
-  [[nodiscard]] virtual std::vector<NamedGroup> own_groups() const { return {}; }
+  [[nodiscard]] virtual std::vector<NamedGroup> own_groups() const;
   // Whether its result is that of training steps (RunResult::training).
   [[nodiscard]] virtual bool trains() const { return true; }
   // Adds what the run will cost.
