@@ -42,8 +42,19 @@ if(RAILYARD_SANITIZE)
   add_link_options("-fsanitize=${RAILYARD_SANITIZE}")
 endif()
 
+# The headers that nearly every file includes, parsed once per target: a fifth of the build's time.
+# With g++ alone: the clang builds see every file as it is, so that a missing include is found.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT RAILYARD_SANITIZE)
+  set(RAILYARD_COMMON_HEADERS
+      <algorithm> <array> <chrono> <cmath> <compare> <coroutine> <cstdint> <deque> <filesystem>
+      <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <unordered_map>
+      <utility> <variant> <vector> <fmt/format.h>)
+  add_compile_options(-fpch-preprocess)  # for ccache
+endif()
+
 find_program(RAILYARD_CCACHE ccache)
 mark_as_advanced(RAILYARD_CCACHE)
 if(RAILYARD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${RAILYARD_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${RAILYARD_CCACHE}")
 endif()

@@ -17,4 +17,5 @@ function(railyard_folder name)
   add_dependencies(railyard_${name} railyard_version)
   target_include_directories(railyard_${name}
     PUBLIC "${PROJECT_SOURCE_DIR}" "${RAILYARD_GENERATED_DIR}")
+  target_precompile_headers(railyard_${name} PRIVATE ${RAILYARD_COMMON_HEADERS})
 endfunction()

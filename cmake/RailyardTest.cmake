@@ -11,6 +11,7 @@ function(railyard_test folder)
   set(target test_${folder})
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE railyard_test_main ${arg_LINK})
+  target_precompile_headers(${target} PRIVATE ${RAILYARD_COMMON_HEADERS} <doctest/doctest.h>)
   target_compile_definitions(${target} PRIVATE
     "RAILYARD_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
     "RAILYARD_SHARED_DIR=\"${RAILYARD_SHARED_DIR}\""

@@ -4,7 +4,7 @@
 //                        with latent attention (MLA) layers x latent_width x element
 //   per rank of TP t     max(kv_heads / t, 1) heads: fewer heads than ranks are replicated; a latent
 //                        cache is held whole by every rank
-//   tokens               rounded up to whole blocks
+//   tokens               the prompt and the slot of the first output, rounded up to whole blocks
 //   prefill              2 x active parameters per token, and 4 x layers x heads x head_dim x s^2 / 2
 //                        for the causal attention of s tokens
 //   decode               a step reads every weight that its tokens use and the cache of its sequences

@@ -128,7 +128,7 @@ void Serving::start_prefill(std::uint32_t index) {
     const std::uint32_t next = instance.queue.front();
     const std::int64_t length = requests_[next].input_tokens;
     const std::int64_t block = options_.transfer.block_tokens;
-    const std::int64_t blocks = blocks_of(length, block) * block;
+    const std::int64_t blocks = blocks_of(length + 1, block) * block;
     if (!instance.batch.empty() && tokens + length > options_.max_batched_tokens) break;
     if (instance.held_tokens + blocks > options_.prefill.kv_tokens) break;
     instance.queue.pop_front();
@@ -217,7 +217,7 @@ void Serving::start_transfer(std::uint32_t request) {
   RequestTimes& times = times_[request];
   const KvInstance& source = options_.prefill.instances[times.prefill_instance];
   const KvInstance& target = options_.decode.instances[times.decode_instance];
-  const std::int64_t blocks = blocks_of(requests_[request].input_tokens, transfer.block_tokens);
+  const std::int64_t blocks = blocks_of(requests_[request].input_tokens + 1, transfer.block_tokens);
   const bool push = transfer.mode == TransferMode::push;
   const std::int64_t steps = push ? model.layers : 1;
   const std::int64_t regions = kv_regions(model) / steps;
@@ -308,7 +308,7 @@ void Serving::part_done(std::uint32_t index) {
   times.transfer_end = world_.queue->now();
   const std::int64_t block = options_.transfer.block_tokens;
   prefill_[times.prefill_instance].held_tokens -=
-      blocks_of(requests_[part.request].input_tokens, block) * block;
+      blocks_of(requests_[part.request].input_tokens + 1, block) * block;
   decode_[times.decode_instance].joining.push_back(part.request);
   start_step(times.decode_instance);
   start_prefill(times.prefill_instance);
