@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scenarios/faults.h"
+
 namespace railyard::scenarios {
 
 bool Job::finished() const {
@@ -18,6 +20,7 @@ Job make_job(RunContext& context) {
                                                   member.rank.value(), timing));
     job.hosts.push_back(std::make_unique<sim::HostThread>(context.simulation.queue(),
                                                           *job.gpus.back(), parameters.host));
+    apply_faults(context, member.rank.value(), *job.gpus.back(), *job.hosts.back());
   }
   return job;
 }
@@ -26,6 +29,7 @@ void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*
              const Job& job) {
   context.result.outcome = run_queue(context);
   for (const sim::CollectiveRunner* runner : runners) account(*runner, context);
+  context.result.late_ranks = late_ranks(context.scenario, runners);
   if (context.result.outcome != sim::EventQueue::Outcome::drained || job.finished()) return;
   constexpr std::size_t kLines = 32;
   std::vector<std::string>& lines = context.result.unfinished;

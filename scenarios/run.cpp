@@ -9,6 +9,7 @@
 #include <set>
 
 #include "scenarios/error_band.h"
+#include "scenarios/faults.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
 #include "scenarios/workload.h"
@@ -61,9 +62,11 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   RunResult result;
   sim::Simulation simulation(bound.topology, *bound.costs);
   sim::Trace trace(std::max(1U, options.trace_ranks));
-  RunContext context{scenario, options, bound, simulation, trace, shared, result, {}};
+  RunContext context{scenario, options, bound, simulation, trace, shared, result, {}, {}};
   if (shared.facts != nullptr) shared.facts->limiting.assign(bound.topology.links.size(), false);
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
+  RAILYARD_ASSIGN(const std::unique_ptr<Faults> faults, start_faults(context));
+  context.faults = faults.get();
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
   else if (scenario.workload)
@@ -72,6 +75,9 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
     RAILYARD_TRY(run_collectives(context));
   else
     result.outcome = run_queue(context);
+  if (faults)
+    for (std::string& line : faults->given_up())
+      result.unfinished.insert(result.unfinished.begin(), std::move(line));
   result.duration = simulation.now().time_since_epoch();
   traffic->finish();
   result.events += simulation.queue().executed();
@@ -105,13 +111,16 @@ void MessageKeeper::on_message(const sim::Schedule& schedule, const sim::Message
 
 bool may_replay(const RunContext& context) {
   return context.scenario.engine.replay && context.options.message_limit == 0 &&
-         context.scenario.traffic.empty() && context.bound.communications.size() == 1;
+         context.scenario.traffic.empty() &&
+         !(context.scenario.faults && context.scenario.faults->disturb_network()) &&
+         context.bound.communications.size() == 1;
 }
 
 namespace {
 
 // Why the run should stop now, if it should.
 std::optional<sim::EventQueue::Outcome> stop_reason(const RunContext& context) {
+  if (context.stop) return sim::EventQueue::Outcome::drained;
   const RunLimits& limits = context.options.limits;
   if (limits.interrupted != nullptr && limits.interrupted->load())
     return sim::EventQueue::Outcome::interrupted;

@@ -151,6 +151,17 @@ struct KeptMessage {
   sim::Time arrival{};
 };
 
+// A rank that others waited for.
+struct LateRank {
+  std::uint32_t rank = 0;
+  std::int64_t last_in = 0;  // collectives that it was the last to enter
+  std::int64_t calls = 0;    // of so many
+  sim::Duration median{};    // behind the median rank, in those
+  sim::Duration worst{};
+  sim::Duration total{};
+  std::string cause;  // what the scenario says of it; may be empty
+};
+
 struct RunResult {
   sim::Duration duration{};  // of the whole simulated run
   sim::EventQueue::Outcome outcome = sim::EventQueue::Outcome::drained;
@@ -159,6 +170,7 @@ struct RunResult {
   std::optional<DdpResult> ddp;
   std::shared_ptr<const TrainingResult> training;  // training_result.h
   std::shared_ptr<const KvResult> kv;              // kv_result.h
+  std::vector<LateRank> late_ranks;  // of a training job, latest first
   std::vector<FlowResult> flows;
   std::vector<LinkRow> busiest_links;  // at most 10, busiest first
   std::vector<IdleLinks> idle_links;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "scenarios/faults.h"
 #include "scenarios/planned_call.h"
 #include "scenarios/run_parts.h"
 
@@ -50,7 +51,7 @@ class Sweep final : public sim::EventHandler, public sim::CollectiveListener {
 
   // All ranks of all communicators enter the next call.
   void on_event(std::uint32_t, std::uint32_t) override {
-    if (next_ == steps_.size()) return;
+    if (next_ == steps_.size()) return end_faults(*context_);
     const Step& step = steps_[next_++];
     begin_ = context_->simulation.now();
     for (const auto& [runner, plan] : step.plans)

@@ -14,6 +14,8 @@
 
 namespace railyard::scenarios {
 
+class Faults;
+
 // Keeps the messages of one communicator for the timeline, up to a limit for the whole run.
 class MessageKeeper final : public sim::MessageObserver {
  public:
@@ -59,6 +61,10 @@ struct RunContext {
   const SharedState& shared;
   RunResult& result;
   std::deque<MessageKeeper> keepers;  // where messages are kept: one per communicator
+  std::vector<std::shared_ptr<sim::EventHandler>> handlers;  // of events yet to come
+  bool stop = false;                             // a fault ended the job
+  Faults* faults = nullptr;                      // at work; null = none
+  std::shared_ptr<std::size_t> hosts_left{};     // programs that have not ended
 };
 
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,

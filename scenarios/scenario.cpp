@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "scenarios/faults.h"
 #include "scenarios/profile.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_fence.h"
@@ -43,6 +44,13 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "
         "protocol and channels");
+  return {};
+}
+
+template <typename T>
+Result<void> assign(T& out, Result<T> decoded) {
+  if (!decoded.ok()) return decoded.error();
+  out = std::move(decoded).value();
   return {};
 }
 
@@ -166,6 +174,9 @@ void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
   if (reader.optional("ddp", ddp)) out.ddp = std::move(ddp);
   read_workload(reader, out);
   reader.optional("traffic", out.traffic);
+  if (const auto faults = reader.find("faults"))
+    reader.take(assign(out.faults, decode_faults(*faults)));
+  if (const auto host = reader.find("host")) reader.take(assign(out.host, decode_host(*host)));
   reader.optional("engine", out.engine);
   Exploration explore;
   explore.objective = trains(out) ? Objective::step_time : Objective::time;

@@ -12,6 +12,7 @@
 //   env: {NCCL_ALGO: Ring}         NCCL's variables, in NCCL's own syntax
 //   collectives | ddp | traffic    what is run, or one of the workloads of workload.h; traffic may
 //                                  accompany one of the others
+//   faults, host                   what goes wrong, what the script does: faults.h
 //   explore:                       axes of a parameter study
 //   engine:                        how the simulation itself is done
 //
@@ -41,6 +42,8 @@
 
 namespace railyard::scenarios {
 
+struct FaultSpec;
+struct HostSpec;
 class Workload;
 
 inline constexpr int kSchemaVersion = 1;
@@ -145,6 +148,8 @@ struct Scenario {
   std::optional<DdpSpec> ddp;
   std::shared_ptr<const Workload> workload;  // one of workload.h, in place of the two above
   Traffic traffic;
+  std::shared_ptr<const FaultSpec> faults;  // what goes wrong; faults.h
+  std::shared_ptr<const HostSpec> host;     // what the script does around the framework
   std::optional<Exploration> explore;
   EngineOptions engine;
 

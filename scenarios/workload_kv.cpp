@@ -6,6 +6,7 @@
 
 #include "models/compute/kernels.h"
 #include "models/kv/serving_costs.h"
+#include "scenarios/faults.h"
 #include "scenarios/gpu_path.h"
 #include "scenarios/kv_result.h"
 #include "scenarios/kv_spec.h"
@@ -194,7 +195,7 @@ class Kv final : public Workload {
     models::Serving serving(
         std::move(options), spec_.requests,
         {&context.simulation.queue(), &context.simulation.network(), &context.trace, &costs,
-         paths(context, places)});
+         paths(context, places), [&context] { end_faults(context); }});
     serving.start();
     context.result.outcome = run_queue(context);
     for (const auto& each : reductions)

@@ -188,6 +188,12 @@ void Gpu::on_collective_done(const CollectiveRunner& runner, std::uint32_t, std:
   go_on(id);
 }
 
+void Gpu::set_pace(double factor) {
+  RAILYARD_CHECK(factor > 0, "a pace is positive");
+  pace_ = factor;
+  change_speed();
+}
+
 // Collectives that run at once take their shares together.
 void Gpu::change_speed() {
   const auto at_old_speed = [this](Stream& stream) {
@@ -210,6 +216,8 @@ void Gpu::change_speed() {
     compute_factor_ += collective.slowdown.compute - 1;
     memory_factor_ += collective.slowdown.memory - 1;
   }
+  compute_factor_ *= pace_;
+  memory_factor_ *= pace_;
   for (const std::uint32_t id : kernels) reschedule(id);
 }
 

@@ -72,6 +72,9 @@ class Gpu final : public EventHandler, public CollectiveListener {
     return streams_[stream.index()].alone;
   }
 
+  // From now on every kernel takes `factor` times as long (clocks that were lowered, a weak GPU).
+  void set_pace(double factor);
+
   // What the rank is waiting for; one line per stream that is stuck.
   [[nodiscard]] std::vector<std::string> waiting() const;
 
@@ -146,7 +149,8 @@ class Gpu final : public EventHandler, public CollectiveListener {
   std::vector<Stream> streams_;
   std::vector<GpuEvent> events_;
   std::vector<RunningCollective> collectives_;
-  double compute_factor_ = 1;
+  double pace_ = 1;
+  double compute_factor_ = 1;  // of both the collectives under way and the pace
   double memory_factor_ = 1;
 };
 

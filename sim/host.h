@@ -16,6 +16,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "sim/event_queue.h"
@@ -75,6 +76,16 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> handle_;
 };
 
+// What hosts do between the framework's own calls.
+struct HostHabits {
+  // Time lost before an iteration that would begin now: data loading, jitter. Empty = none.
+  std::function<Duration(Time)> stall;
+  // The host reads a result (.item(), a printed loss) at the end of every so many iterations; 0 =
+  // never.
+  std::int64_t synchronize_every = 0;
+  std::function<void()> finished;  // called when the program has ended
+};
+
 class HostThread final : public EventHandler {
  public:
   // CUDA lets a host run this many launches ahead of a stream before a launch blocks.
@@ -96,6 +107,18 @@ class HostThread final : public EventHandler {
   [[nodiscard]] const HostParameters& costs() const { return costs_; }
   [[nodiscard]] Time now() const { return queue_->now(); }
 
+  void set_habits(HostHabits habits) { habits_ = std::move(habits); }
+  // A program co_awaits these where an iteration begins, and where it ends on `stream`.
+  [[nodiscard]] auto begin_iteration() {
+    ++iterations_;
+    return busy(habits_.stall ? habits_.stall(now()) : Duration{});
+  }
+  [[nodiscard]] auto end_iteration(StreamId stream) {
+    const bool reads =
+        habits_.synchronize_every > 0 && iterations_ % habits_.synchronize_every == 0;
+    return UntilEvent{this, reads ? gpu_->record(stream) : GpuEventId()};
+  }
+
   // Suspends for host time; ready at once if that is zero.
   struct Busy {
     HostThread* host;
@@ -110,7 +133,9 @@ class HostThread final : public EventHandler {
   struct UntilEvent {
     HostThread* host;
     GpuEventId event;
-    [[nodiscard]] bool await_ready() const { return host->gpu().fired(event); }
+    [[nodiscard]] bool await_ready() const {
+      return !event.valid() || host->gpu().fired(event);  // an invalid one is nothing to wait for
+    }
     void await_suspend(std::coroutine_handle<> caller) const { host->await_event(event, caller); }
     void await_resume() const {}
   };
@@ -144,7 +169,9 @@ class HostThread final : public EventHandler {
       next.resume();
     else
       program_.resume();
-    if (program_.done()) program_.rethrow();
+    if (!program_.done()) return;
+    program_.rethrow();
+    if (habits_.finished) habits_.finished();
   }
 
  private:
@@ -168,6 +195,8 @@ class HostThread final : public EventHandler {
   EventQueue* queue_;
   Gpu* gpu_;
   HostParameters costs_;
+  HostHabits habits_;
+  std::int64_t iterations_ = 0;
   Task program_{nullptr};
   std::coroutine_handle<> resume_;
 };

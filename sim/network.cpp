@@ -41,20 +41,44 @@ FlowId Network::add_flow(const FlowSpec& spec) {
   flow.tag = spec.tag;
   flow.cap_level =
       spec.cap.raw() == 0 ? kNoCap : static_cast<std::uint64_t>(spec.cap.raw()) / spec.share;
-  flow.solo_level = flow.cap_level;
   flow.pair = spec.uses.size() == 2 && spec.cap.raw() == 0;
   for (const ResourceUse& use : spec.uses) {
     const std::uint64_t carried = std::uint64_t{use.weight} * spec.multiplicity;
     RAILYARD_CHECK(carried > 0, "weights are positive");
-    const Resource& resource = resources_[use.resource.index()];
-    const Uint128 level = resource.capacity / (carried * spec.share);
-    flow.solo_level = std::min(flow.solo_level, static_cast<std::uint64_t>(level));
     flow.pair = flow.pair && carried * spec.share == 1;
     uses_.push_back({use.resource.value(), 0, carried * spec.share, carried});
   }
+  flow.solo_level = solo_level(flow);
   RAILYARD_CHECK(flow.solo_level > 0, "a flow's rate may not round to zero");
   flows_.push_back(flow);
   return FlowId(flows_.size() - 1);
+}
+
+// Level of a flow that shares nothing.
+std::uint64_t Network::solo_level(const Flow& flow) const {
+  std::uint64_t least = flow.cap_level;
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.use_count; ++u) {
+    const Uint128 level = resources_[uses_[u].resource].capacity / uses_[u].load;
+    least = std::min(least, static_cast<std::uint64_t>(level));
+  }
+  return least;
+}
+
+void Network::set_capacity(ResourceId id, Bandwidth capacity) {
+  RAILYARD_CHECK(capacity.raw() > 0, "a resource has a positive capacity");
+  Resource& resource = resources_[id.index()];
+  const Uint128 multiplicity = resource.capacity / resource.unit_capacity;
+  resource.unit_capacity = static_cast<std::uint64_t>(capacity.raw());
+  resource.capacity = multiplicity * resource.unit_capacity;
+  for (Flow& flow : flows_) {
+    const auto begin = uses_.begin() + flow.first_use;
+    const bool uses_it = std::any_of(begin, begin + flow.use_count,
+                                     [&](const Use& use) { return use.resource == id.value(); });
+    if (uses_it) flow.solo_level = solo_level(flow);
+    RAILYARD_CHECK(flow.solo_level > 0, "a flow's rate may not round to zero");
+  }
+  if (!resource.active.empty()) dirty_.push_back(id.value());
+  capacities_changed_ = true;
 }
 
 void Network::start(FlowId id, Bytes size) {
@@ -238,7 +262,7 @@ void Network::next_stamp() {
 }
 
 void Network::settle() {
-  if (changed_.empty() && touched_groups_.empty()) return;
+  if (changed_.empty() && touched_groups_.empty() && !capacities_changed_) return;
   lowest_change_ = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint32_t id : changed_) {
     flows_[id].listed = false;
@@ -251,6 +275,7 @@ void Network::settle() {
     activate(id);
     lowest_change_ = 0;  // a new flow may lower any level
   }
+  if (std::exchange(capacities_changed_, false)) lowest_change_ = 0;
   next_stamp();
   for (const std::uint32_t id : changed_) {
     Flow& flow = flows_[id];

@@ -46,6 +46,11 @@ class Network final : public EventHandler, public Settler {
   ResourceId add_resource(Bandwidth capacity, std::uint32_t multiplicity = 1);
   FlowId add_flow(const FlowSpec& spec);
 
+  // From now on the resource has another capacity (a link that degrades, fails or recovers); flows
+  // under way go on at their new rates. Not in a network that was pruned (only_flows_from). Cost:
+  // O(flows x uses).
+  void set_capacity(ResourceId resource, Bandwidth capacity);
+
   // Starts the transfer of `size` at the current time; the flow must not be under way. Zero bytes,
   // or a flow with neither uses nor cap, are done within the instant.
   void start(FlowId flow, Bytes size);
@@ -172,6 +177,7 @@ class Network final : public EventHandler, public Settler {
   void attach(std::uint32_t flow, std::uint32_t resource);
   [[nodiscard]] Uint128 work_left(const Flow& flow) const;
   [[nodiscard]] std::uint64_t level_of_flow(const Flow& flow) const;
+  [[nodiscard]] std::uint64_t solo_level(const Flow& flow) const;
   void next_stamp();
   void begin_work(std::uint32_t flow);
   // now + ceil(work / level), or the end of time.
@@ -229,6 +235,7 @@ class Network final : public EventHandler, public Settler {
   // Scratch of a solve.
   std::uint32_t stamp_ = 0;
   std::uint64_t lowest_change_ = 0;  // level of the slowest flow that ended; 0 if one started
+  bool capacities_changed_ = false;  // in this instant
   std::uint32_t level_stamp_ = 0;
   std::vector<std::uint32_t> component_;  // resources
   bool pairs_only_ = false;               // all flows of the component are pair flows

@@ -257,6 +257,7 @@ Task run_ddp(const DdpProgram& program, DdpRank& rank) {
   sim::HostThread& host = *rank.host;
   for (std::int64_t iteration = 1; iteration <= program.iteration_count; ++iteration) {
     const DdpCollectives& calls = program.of_iteration(iteration);
+    co_await host.begin_iteration();
     rank.marks.emplace_back();
     co_await rebuild_buckets(program, rank, calls);
     co_await broadcast_buffers(program, rank, calls);
@@ -268,7 +269,9 @@ Task run_ddp(const DdpProgram& program, DdpRank& rank) {
     co_await finalize(program, rank, iteration, done);
     for (const Kernel& kernel : program.optimizer) co_await host.launch(rank.compute, kernel);
     rank.marks.back().end = host.gpu().record(rank.compute);
+    co_await host.end_iteration(rank.compute);
   }
+  co_await host.synchronize(rank.compute);
 }
 
 }  // namespace railyard::models

@@ -20,6 +20,7 @@ class Fsdp2 {
   }
 
   Task step() {
+    co_await rank_.host->begin_iteration();
     WorkloadRank::Marks& marks = rank_.begin_iteration();
     for (std::int64_t micro = 0; micro < program_.accumulation; ++micro) {
       const bool last = micro + 1 == program_.accumulation;
@@ -32,6 +33,7 @@ class Fsdp2 {
     for (const sim::Kernel& kernel : program_.optimizer)
       co_await rank_.host->launch(rank_.compute, kernel);
     marks.end = rank_.record(rank_.compute);
+    co_await rank_.host->end_iteration(rank_.compute);
   }
 
  private:
@@ -281,6 +283,7 @@ ShardMemory fsdp2_memory(const NeuralNetwork& network, const Fsdp2Options& optio
 Task run_fsdp2(const Fsdp2Program& program, WorkloadRank& rank) {
   Fsdp2 state(program, rank);
   for (std::int64_t i = 0; i < program.iteration_count; ++i) co_await state.step();
+  co_await rank.host->synchronize(rank.compute);
 }
 
 }  // namespace railyard::models

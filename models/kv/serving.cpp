@@ -350,7 +350,7 @@ void Serving::end_step(std::uint32_t index) {
       instance.cached -= requests_[request].input_tokens + made;
       instance.reserved_tokens -= reserved_tokens(request);
       --instance.placed;
-      --left_;
+      if (--left_ == 0 && world_.finished) world_.finished();
       freed = true;
       continue;
     }

@@ -116,6 +116,7 @@ class Serving final : public sim::EventHandler, public sim::FlowListener {
     sim::Trace* trace;
     ServingCosts* costs;
     KvPaths paths;
+    std::function<void()> finished{};  // called when the last request has ended; may be empty
   };
   Serving(ServingOptions options, std::vector<KvRequest> requests, World world);
   ~Serving() override;

@@ -143,6 +143,19 @@ void add_flows(Json& out, const std::vector<FlowResult>& flows) {
   out["flows"] = std::move(list);
 }
 
+void add_late(Json& out, const std::vector<scenarios::LateRank>& rows) {
+  Json list = Json::array();
+  for (const scenarios::LateRank& row : rows)
+    list.push_back({{"rank", row.rank},
+                    {"last_in", row.last_in},
+                    {"calls", row.calls},
+                    {"median_us", exact_us(row.median)},
+                    {"worst_us", exact_us(row.worst)},
+                    {"total_us", exact_us(row.total)},
+                    {"cause", row.cause}});
+  out["late_ranks"] = std::move(list);
+}
+
 void add_links(Json& out, const RunResult& result) {
   Json busiest = Json::array();
   for (const LinkRow& link : result.busiest_links)
@@ -215,6 +228,7 @@ std::string result_json(const scenarios::Scenario& scenario, const RunResult& re
   if (result.kv) add_kv(out, *result.kv);
   if (!result.collectives.empty()) add_collectives(out, result.collectives);
   if (!result.flows.empty()) add_flows(out, result.flows);
+  if (!result.late_ranks.empty()) add_late(out, result.late_ranks);
   add_links(out, result);
   out["sensitivity"] = sensitivity_json(result.sensitivity);
   out["notes"] = result.notes;

@@ -34,6 +34,8 @@ std::string summary_kv(const scenarios::KvResult& kv, const SummaryStyle& style)
 std::string summary_collectives(const scenarios::RunResult& result, const SummaryStyle& style);
 std::string summary_flows(const scenarios::RunResult& result, const SummaryStyle& style);
 
+// Ranks that the others waited for; as torch.distributed.monitored_barrier would name them.
+std::string summary_late(const scenarios::RunResult& result, const SummaryStyle& style);
 std::string summary_links(const scenarios::RunResult& result, const SummaryStyle& style);
 // Each row one change and what it does to the scenario's objective, largest effect first.
 std::string summary_sensitivity(const scenarios::Scenario& scenario,

@@ -1,0 +1,332 @@
+#include "scenarios/faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "scenarios/gpu_path.h"
+#include "scenarios/where.h"
+#include "sim/random.h"
+#include "topologies/link_changes.h"
+
+namespace railyard::scenarios {
+namespace {
+
+// A link that is down: too slow to matter, fast enough to be a rate.
+constexpr sim::Bandwidth kDown = sim::bytes_per_second(1);
+
+class NetworkFaults final : public Faults, public sim::EventHandler, public sim::FlowListener {
+ public:
+  NetworkFaults(RunContext& context, const FaultSpec& spec) : context_(&context), spec_(&spec) {}
+
+  Result<void> start() {
+    for (std::size_t f = 0; f < spec_->links.size(); ++f) {
+      RAILYARD_TRY(add_link_fault(spec_->links[f], f));
+    }
+    if (!spec_->neighbours.empty()) RAILYARD_TRY(add_neighbours());
+    return {};
+  }
+
+  void job_ended() override { ended_ = true; }
+  std::vector<std::string> given_up() const override { return given_up_; }
+
+  void on_event(std::uint32_t code, std::uint32_t argument) override {
+    if (ended_) return;  // the queue may run dry
+    switch (code) {
+      case kBegin: return begin(argument);
+      case kRecover: return recover(argument);
+      case kGiveUp: return give_up(argument);
+      case kTransfer:
+        return context_->simulation.network().start(flows_[argument],
+                                                    spec_->neighbours[argument].size);
+      default: return;
+    }
+  }
+  void on_flow_done(std::uint32_t neighbour) override {
+    if (ended_) return;
+    const sim::Duration pause = spec_->neighbours[neighbour].pause;
+    // Not within the instant: a neighbour without a pause would never let it end.
+    schedule(std::max(pause, sim::Duration(1)), kTransfer, neighbour);
+  }
+
+ private:
+  enum Code : std::uint32_t { kBegin, kRecover, kGiveUp, kTransfer };
+  struct Broken {
+    std::vector<sim::ResourceId> links;
+    std::vector<sim::Bandwidth> healthy;
+    std::uint64_t outage = 0;  // counts outages, so that an old give-up is known as such
+    bool down = false;
+    std::deque<std::uint64_t> pending;  // outages whose give-up is still to come
+  };
+
+  void schedule(sim::Duration after, std::uint32_t code, std::uint32_t argument) {
+    context_->simulation.queue().schedule(context_->simulation.now() + after, *this, code,
+                                          argument);
+  }
+
+  Result<void> add_link_fault(const LinkFault& fault, std::size_t index) {
+    sim::Topology copy = context_->bound.topology;
+    const auto left =
+        topologies::apply_changes(copy, {{.pattern = fault.pattern, .disable = true}});
+    if (!left.ok())
+      return at_path(context_->scenario, fmt::format("faults.links[{}].link", index),
+                     left.error());
+    Broken broken;
+    for (std::size_t l = 0; l < left.value().size(); ++l) {
+      if (left.value()[l]) continue;
+      broken.links.emplace_back(l);
+      broken.healthy.push_back(context_->simulation.network().capacity(broken.links.back()));
+    }
+    broken_.push_back(std::move(broken));
+    schedule(fault.at, kBegin, static_cast<std::uint32_t>(broken_.size() - 1));
+    return {};
+  }
+
+  void begin(std::uint32_t index) {
+    const LinkFault& fault = spec_->links[index];
+    Broken& broken = broken_[index];
+    broken.down = fault.speed == 0;
+    ++broken.outage;
+    for (std::size_t l = 0; l < broken.links.size(); ++l)
+      context_->simulation.network().set_capacity(
+          broken.links[l],
+          broken.down ? kDown : std::max(kDown, sim::scale(broken.healthy[l], fault.speed)));
+    if (fault.lasts) schedule(*fault.lasts, kRecover, index);
+    if (broken.down && (!fault.lasts || *fault.lasts > spec_->give_up)) {
+      broken.pending.push_back(broken.outage);
+      schedule(spec_->give_up, kGiveUp, index);
+    }
+    if (fault.every) schedule(*fault.every, kBegin, index);
+  }
+
+  void recover(std::uint32_t index) {
+    Broken& broken = broken_[index];
+    broken.down = false;
+    for (std::size_t l = 0; l < broken.links.size(); ++l)
+      context_->simulation.network().set_capacity(broken.links[l], broken.healthy[l]);
+  }
+
+  void give_up(std::uint32_t index) {
+    Broken& broken = broken_[index];
+    const std::uint64_t outage = broken.pending.front();
+    broken.pending.pop_front();
+    if (!broken.down || broken.outage != outage) return;
+    given_up_.push_back(fmt::format(
+        "link {} (faults.links[{}]) has been down for {}: NCCL's transport gives up "
+        "(NCCL_IB_TIMEOUT, NCCL_IB_RETRY_CNT; faults.give_up)",
+        context_->bound.topology.link_name(sim::LinkId(broken.links.front().value())), index,
+        sim::to_text(spec_->give_up)));
+    context_->stop = true;
+  }
+
+  Result<void> add_neighbours() {
+    const auto places =
+        algorithms::find_places(context_->bound.topology, context_->bound.world);
+    if (!places.ok()) return places.error();
+    for (std::uint32_t n = 0; n < spec_->neighbours.size(); ++n) {
+      const Neighbour& each = spec_->neighbours[n];
+      const std::string path = fmt::format("faults.neighbours[{}]", n);
+      if (std::max(each.from, each.to) >= context_->bound.world.size())
+        return at_path(context_->scenario, path,
+                       sim::bad_input(fmt::format("there is no rank {}: the job has {}",
+                                                  std::max(each.from, each.to),
+                                                  context_->bound.world.size())));
+      auto way = gpu_path(context_->bound, places.value(), each.from, each.to);
+      if (!way.ok()) return at_path(context_->scenario, path, way.error());
+      flows_.push_back(context_->simulation.network().add_flow(
+          {.uses = way.value().uses, .listener = this, .tag = n}));
+      schedule(each.start, kTransfer, n);
+    }
+    return {};
+  }
+
+  RunContext* context_;
+  const FaultSpec* spec_;
+  std::vector<Broken> broken_;
+  std::vector<sim::FlowId> flows_;
+  std::vector<std::string> given_up_;
+  bool ended_ = false;
+};
+
+// Changes a GPU's pace over time.
+class Pace final : public sim::EventHandler {
+ public:
+  Pace(sim::Gpu& gpu, const SlowGpu& spec) : gpu_(&gpu), spec_(&spec) {}
+  void on_event(std::uint32_t, std::uint32_t step) override {
+    gpu_->set_pace(spec_->steps[step].factor);
+  }
+
+ private:
+  sim::Gpu* gpu_;
+  const SlowGpu* spec_;
+};
+
+sim::Duration draw(const Jitter& jitter, sim::Random& random) {
+  const auto scale = static_cast<double>(jitter.scale.count());
+  double value = scale;
+  switch (jitter.distribution) {
+    case Distribution::constant: break;
+    case Distribution::exponential: value = random.exponential(scale); break;
+    case Distribution::normal: value = scale * (1 + jitter.sigma * random.normal()); break;
+    case Distribution::lognormal: value = random.lognormal(scale, jitter.sigma); break;
+  }
+  constexpr double kMost = 1e18;
+  return sim::Duration(static_cast<std::int64_t>(std::clamp(value, 0.0, kMost)));
+}
+
+// The host time that a rank loses before each iteration.
+class Stall {
+ public:
+  Stall(std::vector<Jitter> jitter, HostSpec host, std::uint64_t seed)
+      : jitter_(std::move(jitter)), host_(host), random_(seed) {}
+
+  sim::Duration operator()(sim::Time now) {
+    sim::Duration lost = host_.step_overhead;
+    for (const Jitter& each : jitter_) lost += draw(each, random_);
+    if (host_.batch_time.count() > 0) lost += wait_for_batch(now + lost);
+    return lost;
+  }
+
+ private:
+  // Workers take turns; each holds at most `prefetch` batches that nobody fetched yet.
+  sim::Duration wait_for_batch(sim::Time now) {
+    const auto workers = static_cast<std::size_t>(host_.workers);
+    if (free_.empty()) free_.assign(workers, sim::Time{});
+    const std::size_t worker = static_cast<std::size_t>(batches_) % workers;
+    // This worker could begin the batch when its queue had room: `prefetch` batches of it earlier.
+    const auto window = static_cast<std::size_t>(host_.prefetch * host_.workers);
+    sim::Time begin = free_[worker];
+    if (fetched_.size() >= window) begin = std::max(begin, fetched_[fetched_.size() - window]);
+    const sim::Time ready = begin + host_.batch_time;
+    free_[worker] = ready;
+    ++batches_;
+    const sim::Time got = std::max(now, ready);
+    fetched_.push_back(got);
+    return got - now;
+  }
+
+  std::vector<Jitter> jitter_;
+  HostSpec host_;
+  sim::Random random_;
+  std::vector<sim::Time> free_;     // by worker
+  std::vector<sim::Time> fetched_;  // by batch
+  std::int64_t batches_ = 0;
+};
+
+std::string ratio_text(const SlowGpu& slow) {
+  double worst = 1;
+  for (const SlowGpu::Step& step : slow.steps) worst = std::max(worst, step.factor);
+  return fmt::format("slow GPU (kernels take up to {:g} times as long)", worst);
+}
+
+}  // namespace
+
+bool RankSet::contains(std::uint32_t rank) const {
+  return all || std::ranges::find(ranks, rank) != ranks.end();
+}
+
+Result<std::unique_ptr<Faults>> start_faults(RunContext& context) {
+  const FaultSpec* spec = context.scenario.faults.get();
+  if (spec == nullptr) return std::unique_ptr<Faults>();
+  const auto check = [&](const RankSet& set, const char* key) -> Result<void> {
+    for (const std::uint32_t rank : set.ranks)
+      if (rank >= context.bound.world.size())
+        return at_path(context.scenario, key,
+                       sim::bad_input(fmt::format("there is no rank {}: the job has {}", rank,
+                                                  context.bound.world.size())));
+    return {};
+  };
+  for (const SlowGpu& slow : spec->slow_gpus)
+    RAILYARD_TRY(check(slow.ranks, "faults.slow_gpus"));
+  for (const Jitter& jitter : spec->jitter) RAILYARD_TRY(check(jitter.ranks, "faults.jitter"));
+  auto faults = std::make_unique<NetworkFaults>(context, *spec);
+  RAILYARD_TRY(faults->start());
+  return std::unique_ptr<Faults>(std::move(faults));
+}
+
+void apply_faults(RunContext& context, std::uint32_t rank, sim::Gpu& gpu, sim::HostThread& host) {
+  const HostSpec habits = context.scenario.host ? *context.scenario.host : HostSpec{};
+  std::vector<Jitter> jitter;
+  if (const FaultSpec* spec = context.scenario.faults.get()) {
+    for (const SlowGpu& slow : spec->slow_gpus) {
+      if (!slow.ranks.contains(rank)) continue;
+      auto pace = std::make_shared<Pace>(gpu, slow);
+      for (std::uint32_t step = 0; step < slow.steps.size(); ++step)
+        context.simulation.queue().schedule(sim::Time(slow.steps[step].at), *pace, 0, step);
+      context.handlers.push_back(std::move(pace));
+    }
+    for (const Jitter& each : spec->jitter)
+      if (each.ranks.contains(rank)) jitter.push_back(each);
+  }
+  sim::HostHabits out;
+  out.synchronize_every = habits.synchronize_every;
+  const bool stalls =
+      !jitter.empty() || habits.batch_time.count() > 0 || habits.step_overhead.count() > 0;
+  if (stalls) {
+    const std::uint64_t seed = context.scenario.faults && context.scenario.faults->seed
+                                   ? *context.scenario.faults->seed
+                                   : context.scenario.seed;
+    out.stall = Stall(std::move(jitter), habits, sim::mix_hash(seed ^ sim::mix_hash(rank + 1)));
+  }
+  if (context.faults != nullptr) {
+    if (!context.hosts_left) context.hosts_left = std::make_shared<std::size_t>(0);
+    ++*context.hosts_left;
+    out.finished = [&context] {
+      if (--*context.hosts_left == 0) end_faults(context);
+    };
+  }
+  host.set_habits(std::move(out));
+}
+
+void end_faults(RunContext& context) {
+  if (context.faults != nullptr) context.faults->job_ended();
+}
+
+std::string fault_of_rank(const Scenario& scenario, std::uint32_t rank) {
+  std::string text;
+  if (!scenario.faults) return text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  for (const SlowGpu& slow : scenario.faults->slow_gpus)
+    if (slow.ranks.contains(rank)) add(ratio_text(slow));
+  for (const Jitter& jitter : scenario.faults->jitter)
+    if (jitter.ranks.contains(rank))
+      add(fmt::format("host jitter ({}, {})", sim::to_text(jitter.distribution),
+                      sim::to_text(jitter.scale)));
+  return text;
+}
+
+std::vector<LateRank> late_ranks(const Scenario& scenario,
+                                 const std::vector<const sim::CollectiveRunner*>& runners) {
+  std::map<std::uint32_t, std::vector<sim::Duration>> lateness;  // where it was the last
+  std::int64_t calls = 0;
+  for (const sim::CollectiveRunner* runner : runners)
+    for (const sim::CallRecord& record : runner->records()) {
+      if (record.enter.size() < 2) continue;
+      std::vector<sim::Time> sorted = record.enter;
+      const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+      std::ranges::nth_element(sorted, middle);
+      const auto last = std::ranges::max_element(record.enter);
+      ++calls;
+      const auto index = static_cast<std::size_t>(last - record.enter.begin());
+      lateness[runner->group()[index].rank.value()].push_back(*last - *middle);
+    }
+  constexpr sim::Duration kLeast = sim::microseconds(5);
+  std::vector<LateRank> rows;
+  for (auto& [rank, times] : lateness) {
+    std::ranges::sort(times);
+    LateRank row;
+    row.rank = rank;
+    row.last_in = static_cast<std::int64_t>(times.size());
+    row.calls = calls;
+    row.median = times[(times.size() - 1) / 2];
+    row.worst = times.back();
+    for (const sim::Duration time : times) row.total += time;
+    row.cause = fault_of_rank(scenario, rank);
+    if (row.median >= kLeast && row.last_in * 10 >= calls) rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, std::greater<>{}, &LateRank::total);
+  return rows;
+}
+
+}  // namespace railyard::scenarios
