@@ -1,0 +1,12 @@
+// CPU seconds that a test of speed allows: ThreadSanitizer makes everything ten times as slow.
+#pragma once
+
+namespace railyard::tests {
+
+#ifdef __SANITIZE_THREAD__
+inline constexpr int kSlowdown = 12;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
+}  // namespace railyard::tests
