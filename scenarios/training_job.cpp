@@ -124,8 +124,9 @@ CallRow empty_row(const TrainingProgram& program, const models::GroupCall& call,
 
 // One row per kind of call, in the order of their first issue.
 void add_calls(const TrainingProgram& program, const models::WorkloadRank& rank,
-               std::uint32_t iteration, const std::vector<Interval>& kernels,
-               const sim::Trace& trace, TrainingResult& result) {
+               const std::vector<Interval>& kernels, const sim::Trace& trace,
+               TrainingResult& result) {
+  const std::size_t iteration = rank.marks.size() - 1;  // the last one
   std::map<models::CallId, std::size_t> row_of;
   std::vector<sim::Duration> on_wire;
   for (const models::IssuedCall& issued : rank.issued) {
@@ -207,8 +208,7 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
   const std::vector<Interval> kernels =
       measure_step(context.trace, context.bound.world.front().rank.value(),
                    {origin, fired(first, marks.end)}, result);
-  add_calls(program, first, static_cast<std::uint32_t>(iterations - 1), kernels, context.trace,
-            result);
+  add_calls(program, first, kernels, context.trace, result);
   add_rates(context, program, result);
   add_memory(context, program, result);
   return out;

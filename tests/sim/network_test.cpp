@@ -233,6 +233,46 @@ TEST_CASE("network: a connection whose next chunk is ready triggers no solve") {
   CHECK(network.solves() == 1);
 }
 
+// Two flows share a link of 10 B/ps; at 10 s its capacity falls to a tenth. 100 units of work each:
+// the first 50 at rate 5, then 50 left at rate 0.5.
+TEST_CASE("network: a capacity that changes under way") {
+  EventQueue queue;
+  Network network(queue);
+  queue.set_settler(&network);
+  Recorder recorder(queue);
+  const ResourceId link = network.add_resource(10_GBps);
+  const ResourceId side = network.add_resource(8_GBps);
+  std::vector<FlowId> flows;
+  for (std::uint32_t tag = 0; tag < 2; ++tag) {
+    const std::vector<ResourceUse> uses{{link, 1}};
+    flows.push_back(network.add_flow({.uses = uses, .listener = &recorder, .tag = tag}));
+    network.start(flows.back(), bytes(100'000));
+  }
+  const std::vector<ResourceUse> elsewhere{{side, 1}};
+  const FlowId alone = network.add_flow({.uses = elsewhere, .listener = &recorder, .tag = 2});
+  network.start(alone, bytes(160'000));
+  struct Change final : EventHandler {
+    Network* network;
+    void on_event(std::uint32_t resource, std::uint32_t tenths) override {
+      network->set_capacity(ResourceId(resource), scale(10_GBps, tenths / 10.0));
+    }
+  } change;
+  change.network = &network;
+  // 100,000 B at 5 GB/s are 20 us: half is done at 10 us; the rest at 0.5 GB/s takes 100 us. The flow
+  // elsewhere has done 80,000 of 160,000 B then and goes on at 4 GB/s, for 20 us.
+  queue.schedule(Time(10_us), change, link.value(), 1);
+  queue.schedule(Time(10_us), change, side.value(), 4);
+  queue.run();
+  REQUIRE(recorder.done.size() == 3);
+  CHECK(recorder.done[0] == std::pair<std::uint32_t, std::int64_t>{2, (30_us).count()});
+  CHECK(recorder.done[1].second == (110_us).count());
+  CHECK(recorder.done[2].second == (110_us).count());
+  // A new flow finds the new capacity.
+  network.start(flows[0], bytes(1'000));
+  queue.run();
+  CHECK(recorder.done.back().second == (111_us).count());
+}
+
 TEST_CASE("network: random traffic conserves work and finishes like a step-by-step oracle") {
   // Arrivals at random instants; the oracle re-solves from the definition at each arrival and
   // completion and carries remaining work as exact integers.
