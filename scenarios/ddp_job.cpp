@@ -23,6 +23,8 @@ models::DdpOptions ddp_options(const DdpSpec& spec) {
   options.optimizer_bytes = cost_of(spec.optimizer).step_bytes;
   options.optimizer_states = cost_of(spec.optimizer).states;
   options.iterations = spec.iterations;
+  options.accumulation = spec.gradient_accumulation;
+  options.hook = spec.comm_hook;
   return options;
 }
 

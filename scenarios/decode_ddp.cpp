@@ -55,6 +55,8 @@ Result<void> decode(const Place& place, DdpSpec& out) {
   read_training(reader, out);
   read_buckets(reader, out.buckets);
   reader.optional("broadcast_buffers", out.broadcast_buffers);
+  reader.optional("gradient_accumulation", out.gradient_accumulation, 1, 1'000'000);
+  reader.optional("comm_hook", out.comm_hook);
   return finish_training(reader, out);
 }
 

@@ -88,6 +88,7 @@ Result<void> decode(const Place& place, models::Parameter& out) {
       return place.error("the sides of 'shape' must be positive, their product at most 2^53");
     out.elements *= side;
   }
+  out.shape = shape;
   return {};
 }
 

@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<models::DdpRank>> start_ranks(const models::DdpProgr
     rank->host = job.hosts[r].get();
     rank->compute = job.gpus[r]->add_stream();
     rank->communication = job.gpus[r]->add_stream();
+    if (!program.compress.empty()) rank->callback = job.gpus[r]->add_stream();
     rank->runner = &runner;
     rank->group_rank = r;
     job.hosts[r]->start(models::run_ddp(program, *rank));
@@ -82,6 +83,7 @@ Result<void> run_ddp_job(RunContext& context) {
   const auto ranks = start_ranks(program, *runner, job);
   run_job(context, {runner.get()}, job);
   context.result.stream_names = {"compute", "communication"};
+  if (!program.compress.empty()) context.result.stream_names.emplace_back("hook callback");
   if (!job.finished()) return {};
 
   if (std::string warning =
@@ -93,7 +95,7 @@ Result<void> run_ddp_job(RunContext& context) {
   result.model_parameters = models::parameter_count(network);
   const double seconds = sim::to_seconds(result.step_time);
   const auto samples =
-      static_cast<double>(spec.batch_per_gpu) * static_cast<double>(runner->group().size());
+      static_cast<double>(spec.batch_per_gpu * spec.gradient_accumulation) * static_cast<double>(runner->group().size());
   result.samples_per_second = seconds > 0 ? samples / seconds : 0;
   context.result.ddp = std::move(result);
   return {};

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "models/ddp/buckets.h"
+#include "models/ddp/comm_hook.h"
 #include "scenarios/document.h"
 #include "scenarios/nccl_setup.h"
 #include "scenarios/training_spec.h"
@@ -109,6 +110,8 @@ Result<std::vector<Flow>> expand_traffic(const Traffic& traffic, std::uint32_t r
 struct DdpSpec : TrainingSpec {
   models::BucketOptions buckets;  // of DistributedDataParallel's own arguments
   bool broadcast_buffers = true;
+  std::int64_t gradient_accumulation = 1;  // micro-batches per step, all but the last in no_sync()
+  models::CommHook comm_hook = models::CommHook::none;
 };
 
 enum class Objective { step_time, time, busbw, exposed_communication };

@@ -99,13 +99,17 @@ DdpResult report_steps(const StepReportInput& input) {
     for (const sim::Kernel& kernel : kernels) sum += kernel.alone;
     return sum;
   };
-  result.compute_alone = alone(input.program.forward) + alone(input.program.optimizer);
+  const std::int64_t passes = input.program.accumulation;
+  result.compute_alone = alone(input.program.forward) * passes + alone(input.program.optimizer);
+  if (passes > 1) result.compute_alone += alone(input.program.accumulate) * (passes - 1);
+  for (const auto* hook : {&input.program.compress, &input.program.decompress})
+    if (!hook->empty()) result.compute_alone += alone(hook->back());
   for (const auto* copies : {&input.program.copy_in, &input.program.copy_out})
     for (std::uint32_t p = 0; p < copies->size(); ++p)
       if (!std::ranges::binary_search(input.program.unused, p))
         result.compute_alone += (*copies)[p].alone;
   for (const models::DdpProgram::BackwardStep& each : input.program.backward)
-    result.compute_alone += alone(each.kernels);
+    result.compute_alone += alone(each.kernels) * passes;
   if (!input.program.of_iteration(input.program.iteration_count).buffers.empty())
     result.compute_alone += alone(input.program.flatten_buffers) * 2;
   return result;

@@ -85,15 +85,29 @@ struct Reductions {
   std::vector<GpuEventId> unused;  // the bitmap's
 };
 
+// Of the iteration under way.
+const Kernel& hook_kernel(const std::vector<std::vector<Kernel>>& kernels, const DdpRank& rank,
+                          std::size_t bucket) {
+  return kernels[std::min(rank.marks.size(), kernels.size()) - 1][bucket];
+}
+
 Task launch_complete_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls,
                              Reducer& reducer, Reductions& done) {
   while (reducer.next_is_complete()) {
     const std::size_t bucket = reducer.take_next();
     DdpRank::Marks& marks = rank.marks.back();
     if (bucket == 0) marks.first_bucket_call = rank.launched;
+    if (!program.compress.empty())
+      co_await rank.host->launch(rank.compute, hook_kernel(program.compress, rank, bucket));
     co_await launch_collective(rank, calls.buckets[bucket], program.bucket_name,
                                marks.bucket_ready[bucket]);
-    done.buckets.push_back(rank.host->gpu().record(rank.communication));
+    GpuEventId reduced = rank.host->gpu().record(rank.communication);
+    if (!program.decompress.empty()) {
+      rank.host->gpu().wait(rank.callback, reduced);
+      co_await rank.host->launch(rank.callback, hook_kernel(program.decompress, rank, bucket));
+      reduced = rank.host->gpu().record(rank.callback);
+    }
+    done.buckets.push_back(reduced);
   }
 }
 
@@ -103,6 +117,17 @@ Task launch_bitmap(const DdpProgram& program, DdpRank& rank, const DdpCollective
     GpuEventId ready;
     co_await launch_collective(rank, plan, program.unused_name, ready);
     done.unused.push_back(rank.host->gpu().record(rank.communication));
+  }
+}
+
+// Forward and backward of a micro-batch inside no_sync(); the first finds no gradient to add to.
+Task accumulate(const DdpProgram& program, DdpRank& rank, bool first) {
+  sim::HostThread& host = *rank.host;
+  for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
+  for (const DdpProgram::BackwardStep& step : program.backward) {
+    for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
+    for (const std::uint32_t parameter : step.parameters)
+      if (!first) co_await host.launch(rank.compute, program.accumulate[parameter]);
   }
 }
 
@@ -117,6 +142,8 @@ Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
   for (const DdpProgram::BackwardStep& step : program.backward) {
     for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
     for (const std::uint32_t parameter : step.parameters) {
+      if (program.accumulation > 1)
+        co_await host.launch(rank.compute, program.accumulate[parameter]);
       if (!at_end) co_await host.launch(rank.compute, program.copy_in[parameter]);
       co_await host.busy(host.costs().grad_hook);
       reducer.mark_ready(parameter);
@@ -191,13 +218,16 @@ void add_layers(const NeuralNetwork& network, const DdpOptions& options, const K
 void add_copies(const NeuralNetwork& network, const DdpOptions& options, const KernelModel& kernels,
                 sim::Trace& trace, DdpProgram& program) {
   const BucketInputs inputs = bucket_inputs(network);
-  const std::uint32_t in = trace.name("scale gradient into bucket");
+  const std::uint32_t in = trace.name(options.hook == CommHook::none ? "scale gradient into bucket"
+                                                                     : "copy gradient into bucket");
+  const std::uint32_t add = trace.name("accumulate gradient");
   const std::uint32_t out = trace.name("copy gradient out of bucket");
   Bytes optimizer{};
   for (std::uint32_t index = 0; index < inputs.tensors.size(); ++index) {
     const BucketTensor& tensor = inputs.tensors[index];
     const Bytes size = sim::bytes(tensor.elements * element_size(tensor.dtype));
     program.copy_in.push_back(named(kernels.move(size * 2), in));
+    program.accumulate.push_back(named(kernels.move(size * 3), add));
     if (!options.buckets.gradient_as_bucket_view)
       program.copy_out.push_back(named(kernels.move(size * 2), out));
     if (!std::ranges::binary_search(program.unused, index))  // no gradient, no step
@@ -207,6 +237,34 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
     program.flatten_buffers.push_back(
         named(kernels.move(piece.size * 2), trace.name("flatten buffers")));
   program.optimizer = optimizer_kernels(inputs.tensors.size(), optimizer, kernels, trace);
+}
+
+// Elements of a bucket in bytes, as they are and as a hook sends them.
+Bytes sent_size(const Bucket& bucket, std::int64_t element, CommHook hook) {
+  constexpr std::int64_t kHalf = 2;
+  if (hook == CommHook::none || element <= kHalf) return bucket.size;
+  return bucket.size / element * kHalf;
+}
+
+void add_hook(const NeuralNetwork& network, const DdpOptions& options, const KernelModel& kernels,
+              sim::Trace& trace, DdpProgram& program) {
+  program.accumulation = options.accumulation;
+  if (options.hook == CommHook::none) return;
+  const BucketInputs inputs = bucket_inputs(network);
+  const std::uint32_t before = trace.name("compress bucket");
+  const std::uint32_t after = trace.name("decompress bucket");
+  for (std::int64_t i = 1; i <= std::min(options.iterations, kDistinctIterations); ++i) {
+    program.compress.emplace_back();
+    program.decompress.emplace_back();
+    for (const Bucket& bucket : program.plan.of_iteration(i)) {
+      const std::int64_t element =
+          element_size(inputs.tensors[bucket.parameters.front()].dtype);
+      const Bytes half = sent_size(bucket, element, options.hook);
+      // The cast reads and writes once, the division the half size once more.
+      program.compress.back().push_back(named(kernels.move(bucket.size + half * 3), before));
+      program.decompress.back().push_back(named(kernels.move(bucket.size + half), after));
+    }
+  }
 }
 
 }  // namespace
@@ -227,8 +285,10 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
   }
   if (options.broadcast_buffers) calls.buffers = buffer_pieces(network.buffers());
   for (const Bucket& bucket : buckets) {
-    const Dtype dtype = inputs.tensors[bucket.parameters.front()].dtype;
-    calls.buckets.push_back({Collective::all_reduce, bucket.size, element_size(dtype)});
+    const std::int64_t element = element_size(inputs.tensors[bucket.parameters.front()].dtype);
+    const bool half = options.hook != CommHook::none && element > 2;
+    calls.buckets.push_back({Collective::all_reduce, sent_size(bucket, element, options.hook),
+                             half ? std::int64_t{2} : element});
   }
   const bool static_first = options.buckets.static_graph && iteration == 1;
   if ((options.buckets.find_unused_parameters && !options.buckets.static_graph) || static_first)
@@ -246,6 +306,7 @@ Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOpti
   program.unused = program.plan.unused;
   add_layers(network, options, kernels, trace, program);
   add_copies(network, options, kernels, trace, program);
+  add_hook(network, options, kernels, trace, program);
   program.bucket_name = trace.name("AllReduce bucket");
   program.buffer_name = trace.name("Broadcast buffers");
   program.rebuild_name = trace.name("Broadcast bucket layout");
@@ -261,6 +322,8 @@ Task run_ddp(const DdpProgram& program, DdpRank& rank) {
     rank.marks.emplace_back();
     co_await rebuild_buckets(program, rank, calls);
     co_await broadcast_buffers(program, rank, calls);
+    for (std::int64_t micro = 1; micro < program.accumulation; ++micro)
+      co_await accumulate(program, rank, micro == 1);
     for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
     rank.marks.back().forward_end = host.gpu().record(rank.compute);
     Reductions done;

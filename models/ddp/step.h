@@ -12,6 +12,12 @@
 //              find_unused_parameters, and of a static graph's first iteration, is waited for at
 //              the end; at the first parameter that went unused the host itself waits for it
 //   step       the optimizer, behind all of that on the compute stream
+//   no_sync    with gradient accumulation, all micro-batches but the last run inside no_sync(): the
+//              hooks return at once, gradients are added up, nothing is copied or reduced, and the
+//              next forward broadcasts no buffers
+//   hook       fp16_compress_hook and its bf16 twin: copies into the bucket do not divide; a full
+//              bucket is cast and divided on the compute stream, reduced in two bytes an element,
+//              and cast back in the future's callback, on a stream of its own
 //
 // All of these collectives are in place. Not modelled: the kernel that zeroes the bucket's part of
 // an unused parameter; pieces of buffers end at 250 MiB, where PyTorch's end with a whole tensor.
@@ -26,6 +32,7 @@
 
 #include "models/compute/kernels.h"
 #include "models/ddp/buckets.h"
+#include "models/ddp/comm_hook.h"
 #include "models/nn/network.h"
 #include "sim/collective_runner.h"
 #include "sim/gpu.h"
@@ -44,6 +51,8 @@ struct DdpOptions {
   std::int64_t optimizer_bytes = 20;  // HBM traffic per parameter and step; 0 = no optimizer
   int optimizer_states = 1;           // tensors as large as the parameters that it keeps
   std::int64_t iterations = 3;
+  std::int64_t accumulation = 1;  // micro-batches per step, all but the last inside no_sync()
+  CommHook hook = CommHook::none;
 };
 
 // What DDP puts on the wire in one iteration.
@@ -65,6 +74,12 @@ struct DdpProgram {
   std::vector<BackwardStep> backward;
   std::vector<sim::Kernel> copy_in;   // by DDP index: gradient -> bucket
   std::vector<sim::Kernel> copy_out;  // by DDP index: bucket -> gradient; empty with bucket views
+  std::vector<sim::Kernel> accumulate;  // by DDP index: gradient += new one
+  std::int64_t accumulation = 1;
+  // With a hook, by iteration (the last serves all later ones) and bucket: cast and division before
+  // the AllReduce, cast behind it. Empty without one.
+  std::vector<std::vector<sim::Kernel>> compress;
+  std::vector<std::vector<sim::Kernel>> decompress;
   std::vector<sim::Kernel> optimizer;
   std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers
   std::vector<std::uint32_t> unused;         // DDP indices
@@ -116,6 +131,7 @@ struct DdpRank {
   sim::HostThread* host = nullptr;
   sim::StreamId compute;
   sim::StreamId communication;
+  sim::StreamId callback;  // of a hook's futures
   sim::CollectiveRunner* runner = nullptr;
   std::uint32_t group_rank = 0;
   std::uint32_t launched = 0;  // collectives so far: the number of the next one

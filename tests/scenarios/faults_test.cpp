@@ -16,7 +16,7 @@ using tests::good_run;
 using tests::run_of;
 
 const std::string kJob =
-    "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2}\nranks: {count: 16}\n"
+    "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\nranks: {count: 16}\n"
     "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
     "ddp: {model: resnet50, batch_per_gpu: 64, precision: amp-bf16, optimizer: sgd, iterations: 4}\n";
 
@@ -76,7 +76,7 @@ TEST_CASE("faults: equal seeds give equal runs, others do not") {
 // Two GPUs' rails at 48 GB/s: a link at a tenth makes the ring of that channel ten times slower.
 TEST_CASE("faults: a slow link slows what passes it, as cluster.slow does") {
   const std::string sweep =
-      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2%}\nranks: {count: 16}\n"
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}%}\nranks: {count: 16}\n"
       "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
       "collectives: [{collective: AllReduce, sizes: [256MiB]}]\n";
   const auto text = [&](const std::string& more) {
