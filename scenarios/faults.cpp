@@ -296,7 +296,7 @@ std::string fault_of_rank(const Scenario& scenario, std::uint32_t rank) {
   return text;
 }
 
-std::vector<LateRank> late_ranks(const Scenario& scenario,
+std::vector<LateRank> late_ranks(const RunContext& context,
                                  const std::vector<const sim::CollectiveRunner*>& runners) {
   std::map<std::uint32_t, std::vector<sim::Duration>> lateness;  // where it was the last
   std::int64_t calls = 0;
@@ -311,7 +311,7 @@ std::vector<LateRank> late_ranks(const Scenario& scenario,
       const auto index = static_cast<std::size_t>(last - record.enter.begin());
       lateness[runner->group()[index].rank.value()].push_back(*last - *middle);
     }
-  constexpr sim::Duration kLeast = sim::microseconds(5);
+  const sim::Duration run = context.simulation.now().time_since_epoch();
   std::vector<LateRank> rows;
   for (auto& [rank, times] : lateness) {
     std::ranges::sort(times);
@@ -322,8 +322,8 @@ std::vector<LateRank> late_ranks(const Scenario& scenario,
     row.median = times[(times.size() - 1) / 2];
     row.worst = times.back();
     for (const sim::Duration time : times) row.total += time;
-    row.cause = fault_of_rank(scenario, rank);
-    if (row.median >= kLeast && row.last_in * 10 >= calls) rows.push_back(std::move(row));
+    row.cause = fault_of_rank(context.scenario, rank);
+    if (row.total * 50 >= run && row.last_in * 10 >= calls) rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(rows, std::greater<>{}, &LateRank::total);
   return rows;

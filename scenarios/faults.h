@@ -119,9 +119,9 @@ void end_faults(RunContext& context);
 std::string fault_of_rank(const Scenario& scenario, std::uint32_t rank);
 
 // Which ranks kept the others waiting: over all collectives, who entered last and by how much behind
-// the median rank. Ranks that were last in at least a tenth of the calls and 5 us late in the median
-// of those, latest first.
-std::vector<LateRank> late_ranks(const Scenario& scenario,
+// the median rank. Ranks that were last in at least a tenth of the calls and cost a fiftieth of the run,
+// latest first. (Less than that is how broadcasts reach one rank after the other.)
+std::vector<LateRank> late_ranks(const RunContext& context,
                                  const std::vector<const sim::CollectiveRunner*>& runners);
 
 }  // namespace railyard::scenarios

@@ -29,7 +29,7 @@ void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*
              const Job& job) {
   context.result.outcome = run_queue(context);
   for (const sim::CollectiveRunner* runner : runners) account(*runner, context);
-  context.result.late_ranks = late_ranks(context.scenario, runners);
+  context.result.late_ranks = late_ranks(context, runners);
   if (context.result.outcome != sim::EventQueue::Outcome::drained || job.finished()) return;
   constexpr std::size_t kLines = 32;
   std::vector<std::string>& lines = context.result.unfinished;

@@ -200,8 +200,8 @@ TEST_CASE("fsdp: accumulation with and without reduction in every micro-batch") 
   const auto counts = [](std::vector<std::string> sets) {
     sets.emplace_back("fsdp.gradient_accumulation=3");
     std::map<sim::Collective, std::int64_t> calls;
-    for (const CallRow& row : good_run(full_scenario(job(""), sets)).training->calls)
-      calls[row.collective] += row.count;
+    const RunResult result = good_run(full_scenario(job(""), sets));
+    for (const CallRow& row : result.training->calls) calls[row.collective] += row.count;
     return calls;
   };
   auto all = counts({});
