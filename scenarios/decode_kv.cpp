@@ -2,12 +2,13 @@
 //   model: llama3-70b                    of kv_model.h, or a map of its fields
 //   dtype: bf16
 //   prefill: {ranks: 16, tensor_parallel: 8, first_rank: 0}
-//   decode:  {ranks: 16, tensor_parallel: 8}      behind the prefill pool unless first_rank says else
-//   requests:
+//   decode:  {ranks: 16, tensor_parallel: 8}      behind the prefill pool unless first_rank says
+//   else requests:
 //     count, rate (per second), process: poisson | uniform, seed
 //     input_tokens, output_tokens: a number, or {median, sigma, most}: lognormal
 //     or trace: FILE                     lines of "seconds,input tokens,output tokens"
-//   transfer: {mode, backend, block_tokens, join_blocks, descriptor_cost, request_overhead, handshake,
+//   transfer: {mode, backend, block_tokens, join_blocks, descriptor_cost, request_overhead,
+//   handshake,
 //              registration: {granule, cost}, sockets, storage_bandwidth, storage_latency}
 //   max_batched_tokens, max_sequences, memory_utilization, step_overhead
 #include <fmt/format.h>
@@ -28,14 +29,14 @@ constexpr std::int64_t kMostRequests = 10'000'000;
 constexpr std::uint32_t kMostRanks = 1'000'000;
 constexpr double kMostSeconds = 4e6;  // the simulated time that a run can take
 
-// Of a vLLM scheduler's step and of the transfer engine where the scenario is silent. The transfer's
-// are the two parameters of the Mooncake table for Qwen3-8B (docs/models/kv.md): its smallest and its
-// largest row.
+// Of a vLLM scheduler's step and of the transfer engine where the scenario is silent. The
+// transfer's are the two parameters of the Mooncake table for Qwen3-8B (docs/models/kv.md): its
+// smallest and its largest row.
 constexpr sim::Duration kStepOverhead = sim::microseconds(3'000);
 constexpr sim::Duration kDescriptorCost = sim::nanoseconds(212);
 constexpr sim::Duration kRequestOverhead = sim::microseconds(390);
-// ibv_reg_mr of GPU memory: about 1 ms per GiB with huge pages; metadata and queue pairs of a new peer
-// take some ms.
+// ibv_reg_mr of GPU memory: about 1 ms per GiB with huge pages; metadata and queue pairs of a new
+// peer take some ms.
 constexpr sim::Duration kHandshake = sim::microseconds(5'000);
 constexpr sim::Duration kRegistration = sim::microseconds(1'000);
 
@@ -149,8 +150,8 @@ Result<void> decode_pool(const Place& place, KvPoolSpec& out) {
   reader.optional("first_rank", out.first_rank, 0U, kMostRanks);
   RAILYARD_TRY(reader.finish());
   if (ranks % out.tensor_parallel != 0)
-    return place.error(fmt::format("{} ranks do not divide into groups of {}", ranks,
-                                   out.tensor_parallel));
+    return place.error(
+        fmt::format("{} ranks do not divide into groups of {}", ranks, out.tensor_parallel));
   out.instances = ranks / out.tensor_parallel;
   return {};
 }
@@ -229,8 +230,7 @@ Result<void> decode(const Place& place, KvSpec& out) {
     reader.take(decode_pool(*pool, out.prefill));
   out.decode.first_rank =
       out.prefill.first_rank + out.prefill.instances * out.prefill.tensor_parallel;
-  if (const auto pool = reader.find_required("decode"))
-    reader.take(decode_pool(*pool, out.decode));
+  if (const auto pool = reader.find_required("decode")) reader.take(decode_pool(*pool, out.decode));
   if (const auto requests = reader.find_required("requests"))
     reader.take(decode_requests(*requests, out.requests));
   if (const auto transfer = reader.find("transfer")) reader.take(decode_transfer(*transfer, out));
@@ -242,7 +242,8 @@ Result<void> decode(const Place& place, KvSpec& out) {
   for (const auto* pool : {&out.prefill, &out.decode}) {
     const auto divides = models::check_tensor_parallel(out.model, pool->tensor_parallel);
     if (!divides.ok())
-      return reader.find(pool == &out.prefill ? "prefill" : "decode")->error(divides.error().message);
+      return reader.find(pool == &out.prefill ? "prefill" : "decode")
+          ->error(divides.error().message);
   }
   const std::uint32_t prefill_end =
       out.prefill.first_rank + out.prefill.instances * out.prefill.tensor_parallel;

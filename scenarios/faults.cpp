@@ -70,8 +70,7 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
     const auto left =
         topologies::apply_changes(copy, {{.pattern = fault.pattern, .disable = true}});
     if (!left.ok())
-      return at_path(context_->scenario, fmt::format("faults.links[{}].link", index),
-                     left.error());
+      return at_path(context_->scenario, fmt::format("faults.links[{}].link", index), left.error());
     Broken broken;
     for (std::size_t l = 0; l < left.value().size(); ++l) {
       if (left.value()[l]) continue;
@@ -112,17 +111,16 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
     const std::uint64_t outage = broken.pending.front();
     broken.pending.pop_front();
     if (!broken.down || broken.outage != outage) return;
-    given_up_.push_back(fmt::format(
-        "link {} (faults.links[{}]) has been down for {}: NCCL's transport gives up "
-        "(NCCL_IB_TIMEOUT, NCCL_IB_RETRY_CNT; faults.give_up)",
-        context_->bound.topology.link_name(sim::LinkId(broken.links.front().value())), index,
-        sim::to_text(spec_->give_up)));
+    given_up_.push_back(
+        fmt::format("link {} (faults.links[{}]) has been down for {}: NCCL's transport gives up "
+                    "(NCCL_IB_TIMEOUT, NCCL_IB_RETRY_CNT; faults.give_up)",
+                    context_->bound.topology.link_name(sim::LinkId(broken.links.front().value())),
+                    index, sim::to_text(spec_->give_up)));
     context_->stop = true;
   }
 
   Result<void> add_neighbours() {
-    const auto places =
-        algorithms::find_places(context_->bound.topology, context_->bound.world);
+    const auto places = algorithms::find_places(context_->bound.topology, context_->bound.world);
     if (!places.ok()) return places.error();
     for (std::uint32_t n = 0; n < spec_->neighbours.size(); ++n) {
       const Neighbour& each = spec_->neighbours[n];
@@ -237,8 +235,7 @@ Result<std::unique_ptr<Faults>> start_faults(RunContext& context) {
                                                   context.bound.world.size())));
     return {};
   };
-  for (const SlowGpu& slow : spec->slow_gpus)
-    RAILYARD_TRY(check(slow.ranks, "faults.slow_gpus"));
+  for (const SlowGpu& slow : spec->slow_gpus) RAILYARD_TRY(check(slow.ranks, "faults.slow_gpus"));
   for (const Jitter& jitter : spec->jitter) RAILYARD_TRY(check(jitter.ranks, "faults.jitter"));
   auto faults = std::make_unique<NetworkFaults>(context, *spec);
   RAILYARD_TRY(faults->start());

@@ -16,9 +16,9 @@
 //     neighbours:                                  flows that start again and again
 //       - {from: 8, to: 16, size: 256MiB, pause: 1ms}
 //
-// speed 0 is a link that is down: what is under way waits for it (RDMA retransmits; the waiting time of
-// a retry round is not added). NCCL's defaults give up after NCCL_IB_RETRY_CNT (7) rounds of
-// 4.096 us x 2^NCCL_IB_TIMEOUT (20): 30 s.
+// speed 0 is a link that is down: what is under way waits for it (RDMA retransmits; the waiting
+// time of a retry round is not added). NCCL's defaults give up after NCCL_IB_RETRY_CNT (7) rounds
+// of 4.096 us x 2^NCCL_IB_TIMEOUT (20): 30 s.
 #pragma once
 
 #include <cstdint>
@@ -118,9 +118,9 @@ void end_faults(RunContext& context);
 // What a scenario says of a rank's slowness, for the report; empty if nothing.
 std::string fault_of_rank(const Scenario& scenario, std::uint32_t rank);
 
-// Which ranks kept the others waiting: over all collectives, who entered last and by how much behind
-// the median rank. Ranks that were last in at least a tenth of the calls and cost a fiftieth of the run,
-// latest first. (Less than that is how broadcasts reach one rank after the other.)
+// Which ranks kept the others waiting: over all collectives, who entered last and by how much
+// behind the median rank. Ranks that were last in at least a tenth of the calls and cost a fiftieth
+// of the run, latest first. (Less than that is how broadcasts reach one rank after the other.)
 std::vector<LateRank> late_ranks(const RunContext& context,
                                  const std::vector<const sim::CollectiveRunner*>& runners);
 

@@ -43,8 +43,7 @@ Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, s
     stop_at_host(to);
   }
   way.push_back(bound.world[to].gpu);
-  RAILYARD_ASSIGN(const sim::Route route,
-                  topology.route(way, std::uint64_t{from} << 32 | to));
+  RAILYARD_ASSIGN(const sim::Route route, topology.route(way, std::uint64_t{from} << 32 | to));
   std::map<sim::ResourceId, std::uint32_t> weights;  // a PCIe link may be passed twice
   for (const sim::LinkId link : route) {
     ++weights[sim::ResourceId(link.value())];

@@ -48,8 +48,7 @@ Duration uncovered(const Interval& inner, const std::vector<Interval>& cover) {
 std::vector<Interval> measure_step(const sim::Trace& trace, std::uint32_t rank,
                                    const Interval& step, StepResult& result) {
   std::vector<Interval> kernels = merged(intervals(trace, sim::SpanKind::kernel, rank, step));
-  const std::vector<Interval> collectives =
-      intervals(trace, sim::SpanKind::collective, rank, step);
+  const std::vector<Interval> collectives = intervals(trace, sim::SpanKind::collective, rank, step);
   result.compute = total(kernels);
   result.communication = total(merged(collectives));
   for (const Interval& each : merged(collectives)) result.exposed += uncovered(each, kernels);

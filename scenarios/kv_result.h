@@ -23,13 +23,13 @@ struct KvRequestRow {
   std::int64_t output_tokens = 0;
   std::uint32_t prefill_instance = 0;
   std::uint32_t decode_instance = 0;
-  sim::Duration queue{};        // before prefill
+  sim::Duration queue{};  // before prefill
   sim::Duration prefill{};
-  sim::Duration blocks{};       // waited for room in the decode pool
-  sim::Duration transfer{};     // not hidden behind prefill
-  sim::Duration first_step{};   // until the first token was out
+  sim::Duration blocks{};      // waited for room in the decode pool
+  sim::Duration transfer{};    // not hidden behind prefill
+  sim::Duration first_step{};  // until the first token was out
   sim::Duration ttft{};
-  sim::Duration tpot{};         // per further token
+  sim::Duration tpot{};  // per further token
   sim::Duration end_to_end{};
   sim::Duration transfer_alone{};  // first descriptor to last byte, hidden part included
   sim::Bytes moved{};
@@ -43,11 +43,11 @@ struct KvPoolRow {
 
 struct KvResult {
   std::string model;
-  std::string mode;      // "pull after prefill"
-  std::string backend;   // "RDMA"
-  std::int64_t prefill_ranks = 0, decode_ranks = 0;          // per instance
+  std::string mode;                                  // "pull after prefill"
+  std::string backend;                               // "RDMA"
+  std::int64_t prefill_ranks = 0, decode_ranks = 0;  // per instance
   std::int64_t prefill_instances = 0, decode_instances = 0;
-  std::int64_t prefill_capacity = 0, decode_capacity = 0;    // tokens of an instance's cache
+  std::int64_t prefill_capacity = 0, decode_capacity = 0;  // tokens of an instance's cache
   Quantiles ttft, queue, prefill, blocks, transfer, first_step, tpot, end_to_end, transfer_alone;
   double requests_per_second = 0;
   double output_tokens_per_second = 0;

@@ -105,8 +105,8 @@ struct StepResult {
 };
 
 struct DdpResult : StepResult {
-  std::int32_t exposing_bucket = -1;  // the bucket with the largest exposed part
-  std::vector<BucketRow> buckets;     // of the steady iteration, launch order
+  std::int32_t exposing_bucket = -1;                  // the bucket with the largest exposed part
+  std::vector<BucketRow> buckets;                     // of the steady iteration, launch order
   std::vector<std::vector<sim::Bytes>> bucket_bytes;  // of every simulated iteration
   std::optional<int> rebuild_before_iteration;
 };
@@ -170,7 +170,7 @@ struct RunResult {
   std::optional<DdpResult> ddp;
   std::shared_ptr<const TrainingResult> training;  // training_result.h
   std::shared_ptr<const KvResult> kv;              // kv_result.h
-  std::vector<LateRank> late_ranks;  // of a training job, latest first
+  std::vector<LateRank> late_ranks;                // of a training job, latest first
   std::vector<FlowResult> flows;
   std::vector<LinkRow> busiest_links;  // at most 10, busiest first
   std::vector<IdleLinks> idle_links;

@@ -48,8 +48,7 @@ Result<void> plan_iterations(RunContext& context, const models::NeuralNetwork& n
 }
 
 std::vector<std::unique_ptr<models::DdpRank>> start_ranks(const models::DdpProgram& program,
-                                                          sim::CollectiveRunner& runner,
-                                                          Job& job) {
+                                                          sim::CollectiveRunner& runner, Job& job) {
   std::vector<std::unique_ptr<models::DdpRank>> ranks;
   for (std::uint32_t r = 0; r < runner.group().size(); ++r) {
     auto rank = std::make_unique<models::DdpRank>();
@@ -94,8 +93,8 @@ Result<void> run_ddp_job(RunContext& context) {
   result.model = network.name();
   result.model_parameters = models::parameter_count(network);
   const double seconds = sim::to_seconds(result.step_time);
-  const auto samples =
-      static_cast<double>(spec.batch_per_gpu * spec.gradient_accumulation) * static_cast<double>(runner->group().size());
+  const auto samples = static_cast<double>(spec.batch_per_gpu * spec.gradient_accumulation) *
+                       static_cast<double>(runner->group().size());
   result.samples_per_second = seconds > 0 ? samples / seconds : 0;
   context.result.ddp = std::move(result);
   return {};

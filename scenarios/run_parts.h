@@ -62,9 +62,9 @@ struct RunContext {
   RunResult& result;
   std::deque<MessageKeeper> keepers;  // where messages are kept: one per communicator
   std::vector<std::shared_ptr<sim::EventHandler>> handlers;  // of events yet to come
-  bool stop = false;                             // a fault ended the job
-  Faults* faults = nullptr;                      // at work; null = none
-  std::shared_ptr<std::size_t> hosts_left{};     // programs that have not ended
+  bool stop = false;                                         // a fault ended the job
+  Faults* faults = nullptr;                                  // at work; null = none
+  std::shared_ptr<std::size_t> hosts_left{};                 // programs that have not ended
 };
 
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,

@@ -1,5 +1,5 @@
-// Raw transfers between ranks: each is one flow from GPU to GPU (gpu_path.h). It ends one route latency after its last byte
-// was sent.
+// Raw transfers between ranks: each is one flow from GPU to GPU (gpu_path.h). It ends one route
+// latency after its last byte was sent.
 #include <algorithm>
 
 #include "algorithms/places.h"
@@ -20,8 +20,8 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
     for (const Flow& flow : flows) {
       RAILYARD_ASSIGN(const GpuPath path, gpu_path(context_->bound, places, flow.from, flow.to));
       const auto tag = static_cast<std::uint32_t>(flows_.size());
-      ids_.push_back(
-          context_->simulation.network().add_flow({.uses = path.uses, .listener = this, .tag = tag}));
+      ids_.push_back(context_->simulation.network().add_flow(
+          {.uses = path.uses, .listener = this, .tag = tag}));
       latency_.push_back(path.latency);
       flows_.push_back({flow.from, flow.to, flow.size, flow.start, sim::Duration::max()});
       context_->simulation.queue().schedule(sim::Time(flow.start), *this, 0, tag);

@@ -38,8 +38,8 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
                        " and 'traffic'");
   }
   const bool communicates = scenario.workload ? !scenario.workload->groups().empty() ||
-                                                     !scenario.workload->own_groups().empty()
-                                               : !named.empty();
+                                                    !scenario.workload->own_groups().empty()
+                                              : !named.empty();
   if (communicates && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "
@@ -63,8 +63,8 @@ void read_workload(MapReader& reader, Scenario& out) {
     if (!decoded.ok()) {
       reader.take(decoded.error());
     } else if (out.workload) {
-      reader.take(place->error(fmt::format("'{}' and '{}' exclude each other",
-                                           out.workload->key(), kind.key)));
+      reader.take(place->error(
+          fmt::format("'{}' and '{}' exclude each other", out.workload->key(), kind.key)));
     } else {
       out.workload = std::move(decoded).value();
     }

@@ -36,9 +36,9 @@ Result<std::vector<sim::PlanId>> plan_calls(RunContext& context, const TrainingP
   for (std::size_t c = 0; c < plans.size(); ++c) {
     const models::GroupCall& call = program.calls->calls()[c];
     if (call.group != group) continue;
-    RAILYARD_ASSIGN(sim::CollectiveCall chosen,
-                    choose(context.scenario, communication,
-                           {call.collective, call.size, call.element_size}));
+    RAILYARD_ASSIGN(
+        sim::CollectiveCall chosen,
+        choose(context.scenario, communication, {call.collective, call.size, call.element_size}));
     chosen.root = call.root;
     chosen.in_place = call.collective == sim::Collective::all_reduce;
     const auto plan = runner.plan(chosen);
@@ -106,7 +106,8 @@ sim::Time fired(const models::WorkloadRank& rank, sim::GpuEventId event) {
 sim::Time last_end(const Ranks& ranks, std::size_t iteration) {
   sim::Time last{};
   if (iteration == 0) return last;
-  for (const auto& rank : ranks) last = std::max(last, fired(*rank, rank->marks[iteration - 1].end));
+  for (const auto& rank : ranks)
+    last = std::max(last, fired(*rank, rank->marks[iteration - 1].end));
   return last;
 }
 
@@ -163,16 +164,15 @@ void add_rates(const RunContext& context, const TrainingProgram& program, Traini
       program.spec->sequence_length ? static_cast<double>(*program.spec->sequence_length) : 0;
   const auto flops = static_cast<double>(models::training_flops(*program.network).raw());
   result.flops_per_gpu = result.samples_per_second * flops / ranks;
-  const double peak = models::KernelModel(context.bound.parameters.gpu,
-                                          compute_dtype(program.spec->precision))
-                          .peak();
+  const double peak =
+      models::KernelModel(context.bound.parameters.gpu, compute_dtype(program.spec->precision))
+          .peak();
   result.mfu = peak > 0 ? result.flops_per_gpu / peak : 0;
 }
 
 void add_memory(RunContext& context, const TrainingProgram& program, TrainingResult& result) {
   result.memory = program.memory;
-  result.memory_capacity =
-      static_cast<double>(context.bound.parameters.gpu.hbm_capacity.raw());
+  result.memory_capacity = static_cast<double>(context.bound.parameters.gpu.hbm_capacity.raw());
   double sum = 0;
   std::string parts;
   for (const MemoryRow& row : result.memory) {
@@ -255,14 +255,14 @@ Result<void> estimate_training(const Scenario& scenario, Bound& bound,
   constexpr double kBytesPerLaunch = 60;
   constexpr double kBytesPerLane = 900;  // with its connection
   const auto iterations = static_cast<double>(program.spec->iterations);
-  const bool once = scenario.engine.replay && scenario.traffic.empty() &&
-                    bound.communications.size() == 1;
+  const bool once =
+      scenario.engine.replay && scenario.traffic.empty() && bound.communications.size() == 1;
   for (std::size_t c = 0; c < program.calls->calls().size(); ++c) {
     const models::GroupCall& call = program.calls->calls()[c];
     for (Communication* communication : communications_of(bound, program.groups[call.group])) {
-      RAILYARD_ASSIGN(const sim::CollectiveCall chosen,
-                      choose(scenario, *communication,
-                             {call.collective, call.size, call.element_size}));
+      RAILYARD_ASSIGN(
+          const sim::CollectiveCall chosen,
+          choose(scenario, *communication, {call.collective, call.size, call.element_size}));
       const auto schedule = communication->communicator->schedule(chosen);
       if (!schedule.ok()) return at_call(scenario, program.key, chosen.size, schedule.error());
       const double times =

@@ -22,14 +22,14 @@ struct TrainingProgram {
   const TrainingSpec* spec = nullptr;
   const models::NeuralNetwork* network = nullptr;
   const models::CallTable* calls = nullptr;
-  std::vector<std::string> groups;        // names, by the program's groups
-  std::vector<std::string> streams;       // that it adds behind compute and the groups'
+  std::vector<std::string> groups;   // names, by the program's groups
+  std::vector<std::string> streams;  // that it adds behind compute and the groups'
   std::function<sim::Task(models::WorkloadRank&)> start;
-  double samples_per_step = 0;            // of one rank
-  double data_ranks = 0;                  // how many ranks work on samples of their own
-  sim::Duration compute_alone{};          // kernels of one iteration
+  double samples_per_step = 0;    // of one rank
+  double data_ranks = 0;          // how many ranks work on samples of their own
+  sim::Duration compute_alone{};  // kernels of one iteration
   std::vector<MemoryRow> memory;
-  double launches = 0;                    // host operations of a rank and iteration, about
+  double launches = 0;  // host operations of a rank and iteration, about
 };
 
 // Reports into context.result.training.

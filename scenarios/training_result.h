@@ -19,9 +19,9 @@ struct CallRow {
   std::int64_t count = 0;
   sim::Algorithm algorithm = sim::Algorithm::ring;
   sim::Protocol protocol = sim::Protocol::simple;
-  sim::Bytes sent{};      // by one rank in all of them, the mean over the group
-  sim::Duration time{};   // of all together, entry to exit
-  sim::Duration waited{}; // of that: until the last rank had entered
+  sim::Bytes sent{};        // by one rank in all of them, the mean over the group
+  sim::Duration time{};     // of all together, entry to exit
+  sim::Duration waited{};   // of that: until the last rank had entered
   sim::Duration exposed{};  // of that: no kernel ran
   double busbw = 0;         // GB/s, mean, from the last rank's entry
   std::string example;      // the span's name of the first
@@ -33,13 +33,13 @@ struct MemoryRow {
 };
 
 struct TrainingResult : StepResult {
-  std::string scheme;              // "FSDP2"
-  std::vector<CallRow> calls;      // in the order of their first issue
-  std::vector<MemoryRow> memory;   // per GPU, activations not counted
+  std::string scheme;             // "FSDP2"
+  std::vector<CallRow> calls;     // in the order of their first issue
+  std::vector<MemoryRow> memory;  // per GPU, activations not counted
   double memory_capacity = 0;
-  double sequence_length = 0;      // tokens of a sample; 0 = samples are no sequences
-  double flops_per_gpu = 0;        // model FLOP/s, recomputation not counted
-  double mfu = 0;                  // of the peak in the compute precision
+  double sequence_length = 0;  // tokens of a sample; 0 = samples are no sequences
+  double flops_per_gpu = 0;    // model FLOP/s, recomputation not counted
+  double mfu = 0;              // of the peak in the compute precision
 };
 
 // GB/s by nccl-tests' convention.

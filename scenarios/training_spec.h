@@ -35,16 +35,16 @@ struct TrainingSpec {
 models::Dtype parameter_dtype(Precision precision);
 models::Dtype compute_dtype(Precision precision);
 
-// HBM bytes that one step of a fused optimizer moves per parameter, and tensors of state as large as
-// the parameters that it keeps.
+// HBM bytes that one step of a fused optimizer moves per parameter, and tensors of state as large
+// as the parameters that it keeps.
 struct OptimizerCost {
   std::int64_t step_bytes = 0;
   int states = 0;
 };
 OptimizerCost cost_of(Optimizer optimizer);
 
-// Reads the keys of a TrainingSpec; finish_training() then builds the network once, so that whatever
-// is wrong with it has a line in the file.
+// Reads the keys of a TrainingSpec; finish_training() then builds the network once, so that
+// whatever is wrong with it has a line in the file.
 void read_training(MapReader& reader, TrainingSpec& out);
 sim::Result<void> finish_training(MapReader& reader, const TrainingSpec& spec);
 

@@ -29,8 +29,8 @@ std::vector<std::uint32_t> ranks_of(const KvPoolSpec& pool, std::uint32_t instan
 Result<std::int64_t> capacity_of(const KvSpec& spec, const KvPoolSpec& pool, const char* name,
                                  sim::Bytes hbm) {
   const auto element = models::element_size(spec.dtype);
-  const double weights = static_cast<double>(spec.model.parameters) *
-                         static_cast<double>(element) / pool.tensor_parallel;
+  const double weights = static_cast<double>(spec.model.parameters) * static_cast<double>(element) /
+                         pool.tensor_parallel;
   const double room = static_cast<double>(hbm.raw()) * spec.memory_utilization - weights;
   const auto per_token = static_cast<double>(
       models::kv_bytes_per_token(spec.model, pool.tensor_parallel, element).raw());
@@ -67,19 +67,18 @@ class GroupReductions {
   };
 
   sim::Duration simulate(sim::Bytes size) {
-    auto chosen = choose(context_->scenario, *communication_,
-                         {sim::Collective::all_reduce, size, 2});
+    auto chosen =
+        choose(context_->scenario, *communication_, {sim::Collective::all_reduce, size, 2});
     if (!chosen.ok()) {
       failure_ = chosen.error();
       return {};
     }
     chosen.value().in_place = true;
     sim::Simulation apart(context_->bound.topology, *context_->bound.costs);
-    sim::CollectiveRunner runner(
-        apart,
-        {&context_->bound.topology, communication_->group, communication_->communicator.get(),
-         context_->bound.costs.get()},
-        {});
+    sim::CollectiveRunner runner(apart,
+                                 {&context_->bound.topology, communication_->group,
+                                  communication_->communicator.get(), context_->bound.costs.get()},
+                                 {});
     const auto plan = runner.plan(chosen.value());
     if (!plan.ok()) {
       failure_ = plan.error();
@@ -98,7 +97,7 @@ class GroupReductions {
   std::optional<Error> failure_;
 };
 
-Quantiles quantiles(const std::vector<KvRequestRow>& rows, sim::Duration KvRequestRow::* what) {
+Quantiles quantiles(const std::vector<KvRequestRow>& rows, sim::Duration KvRequestRow::*what) {
   Quantiles out;
   if (rows.empty()) return out;
   std::vector<sim::Duration> times;
@@ -303,18 +302,17 @@ class Kv final : public Workload {
     result.tpot = quantiles(result.requests, &KvRequestRow::tpot);
     result.end_to_end = quantiles(result.requests, &KvRequestRow::end_to_end);
     result.transfer_alone = quantiles(result.requests, &KvRequestRow::transfer_alone);
-    const double seconds =
-        sim::to_seconds(last - spec_.requests.front().arrival);
+    const double seconds = sim::to_seconds(last - spec_.requests.front().arrival);
     result.requests_per_second = static_cast<double>(spec_.requests.size()) / seconds;
     result.output_tokens_per_second = tokens / seconds;
     const double median = sim::to_seconds(result.transfer_alone.p50);
-    const auto mean_moved = static_cast<double>(result.moved.raw()) /
-                            static_cast<double>(spec_.requests.size());
+    const auto mean_moved =
+        static_cast<double>(result.moved.raw()) / static_cast<double>(spec_.requests.size());
     result.transfer_gb_per_s = median > 0 ? mean_moved / median * 1e-9 : 0;
     result.decode_steps = serving.decode_steps();
     for (std::uint32_t i = 0; i < spec_.prefill.instances; ++i)
-      result.pools.push_back({fmt::format("prefill {}", i),
-                              sim::to_seconds(serving.prefill_busy(i)) / seconds});
+      result.pools.push_back(
+          {fmt::format("prefill {}", i), sim::to_seconds(serving.prefill_busy(i)) / seconds});
     for (std::uint32_t i = 0; i < spec_.decode.instances; ++i)
       result.pools.push_back(
           {fmt::format("decode {}", i), sim::to_seconds(serving.decode_busy(i)) / seconds});

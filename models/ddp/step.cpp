@@ -257,8 +257,7 @@ void add_hook(const NeuralNetwork& network, const DdpOptions& options, const Ker
     program.compress.emplace_back();
     program.decompress.emplace_back();
     for (const Bucket& bucket : program.plan.of_iteration(i)) {
-      const std::int64_t element =
-          element_size(inputs.tensors[bucket.parameters.front()].dtype);
+      const std::int64_t element = element_size(inputs.tensors[bucket.parameters.front()].dtype);
       const Bytes half = sent_size(bucket, element, options.hook);
       // The cast reads and writes once, the division the half size once more.
       program.compress.back().push_back(named(kernels.move(bucket.size + half * 3), before));

@@ -72,8 +72,8 @@ struct DdpProgram {
   };
   std::vector<sim::Kernel> forward;
   std::vector<BackwardStep> backward;
-  std::vector<sim::Kernel> copy_in;   // by DDP index: gradient -> bucket
-  std::vector<sim::Kernel> copy_out;  // by DDP index: bucket -> gradient; empty with bucket views
+  std::vector<sim::Kernel> copy_in;     // by DDP index: gradient -> bucket
+  std::vector<sim::Kernel> copy_out;    // by DDP index: bucket -> gradient; empty with bucket views
   std::vector<sim::Kernel> accumulate;  // by DDP index: gradient += new one
   std::int64_t accumulation = 1;
   // With a hook, by iteration (the last serves all later ones) and bucket: cast and division before

@@ -58,8 +58,8 @@ class Fsdp2 {
     // The shards are the optimizer's: foreach_all_gather's streams wait for the root's first entry.
     rank_.wait(copy_in_, step_start_);
     co_await rank_.host->launch(copy_in_, of.copy_in);
-    const NamedCall& call = backward && gather.resharded_small ? of.backward_all_gather
-                                                                : of.all_gather;
+    const NamedCall& call =
+        backward && gather.resharded_small ? of.backward_all_gather : of.all_gather;
     co_await rank_.issue(call, rank_.record(copy_in_), gather.done);
     gather.pending = true;
   }
@@ -192,7 +192,8 @@ Fsdp2Program::Unit UnitBuilder::build(const std::string& name, std::int64_t elem
   unit.reduce_scatter =
       call(kShardGroup, Collective::reduce_scatter, shard, options.reduce_dtype, name);
   if (options.replicas > 1)
-    unit.all_reduce = call(kReplicaGroup, Collective::all_reduce, shard, options.reduce_dtype, name);
+    unit.all_reduce =
+        call(kReplicaGroup, Collective::all_reduce, shard, options.reduce_dtype, name);
   unit.reshard_after_forward = options.reshard_after_forward && !root;
   if (options.reshard_ranks > 0 && !root) {
     const std::int64_t part = (padded + options.reshard_ranks - 1) / options.reshard_ranks;
@@ -216,7 +217,8 @@ std::int64_t padded_elements(const NeuralNetwork& network, const ShardUnit& unit
   std::int64_t sum = 0;
   for (const std::uint32_t p : unit.parameters) {
     const Parameter& parameter = network.parameters()[p];
-    const std::int64_t rows = parameter.shape.empty() ? parameter.elements : parameter.shape.front();
+    const std::int64_t rows =
+        parameter.shape.empty() ? parameter.elements : parameter.shape.front();
     const std::int64_t padded = (rows + shards - 1) / shards * shards;
     sum += parameter.elements / rows * padded;
   }
@@ -232,17 +234,15 @@ Result<Fsdp2Program> build_fsdp2_program(const NeuralNetwork& network, const Fsd
   for (std::size_t u = 0; u < layers.units.size(); ++u) {
     const ShardUnit& unit = layers.units[u];
     const std::int64_t padded = padded_elements(network, unit, options.shards);
-    program.units.push_back(
-        builder.build(unit.name, unit_elements(network, unit), padded, u == 0));
+    program.units.push_back(builder.build(unit.name, unit_elements(network, unit), padded, u == 0));
     shard += padded / options.shards;
   }
   program.forward = std::move(layers.forward);
   program.backward = std::move(layers.backward);
   for (const Segment& segment : program.backward)
     if (segment.enters) program.backward_order.push_back(segment.unit);
-  program.optimizer =
-      optimizer_kernels(network.parameters().size(), sim::bytes(shard * options.optimizer_bytes),
-                        kernels, trace);
+  program.optimizer = optimizer_kernels(
+      network.parameters().size(), sim::bytes(shard * options.optimizer_bytes), kernels, trace);
   program.accumulation = options.accumulation;
   program.sync_every_micro_batch = options.sync_every_micro_batch;
   program.iteration_count = options.iterations;
@@ -259,8 +259,7 @@ ShardMemory fsdp2_memory(const NeuralNetwork& network, const Fsdp2Options& optio
   double root = 0;
   double all = 0;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const auto padded =
-        static_cast<double>(padded_elements(network, units[u], options.shards));
+    const auto padded = static_cast<double>(padded_elements(network, units[u], options.shards));
     shard += padded / static_cast<double>(options.shards);
     all += padded;
     if (u == 0)

@@ -1,20 +1,23 @@
 // fully_shard (FSDP2), step by step, as PyTorch runs it on every rank. Read next to
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py:
 //
-//   forward, per unit   pre_forward   unshard: copy-in of the shards on the copy-in stream, AllGather
-//                                     on the group's; the compute stream waits for it and copies out.
-//                                     The previous unit's AllGather output lives until this copy-out,
-//                                     so the copy-in of the unit after next waits for it (two units
-//                                     are resident, and the next AllGather runs beside this compute)
+//   forward, per unit   pre_forward   unshard: copy-in of the shards on the copy-in stream,
+//   AllGather
+//                                     on the group's; the compute stream waits for it and copies
+//                                     out. The previous unit's AllGather output lives until this
+//                                     copy-out, so the copy-in of the unit after next waits for it
+//                                     (two units are resident, and the next AllGather runs beside
+//                                     this compute)
 //                       kernels
 //                       post_forward  reshard: the unit is gathered again in backward
 //   backward, per unit  pre_backward  unshard unless prefetched; wait; copy-out; prefetch: the
 //                                     AllGather of the unit that comes next in backward is issued
 //                       kernels
-//                       post_backward the compute stream waits for the previous unit's ReduceScatter
+//                       post_backward the compute stream waits for the previous unit's
+//                       ReduceScatter
 //                                     (at most one is outstanding), copies the gradients into the
-//                                     ReduceScatter's input; ReduceScatter; with replicas AllReduce of
-//                                     the shard on the replicas' own stream; view-out behind it
+//                                     ReduceScatter's input; ReduceScatter; with replicas AllReduce
+//                                     of the shard on the replicas' own stream; view-out behind it
 //   end of backward     the compute stream waits for every ReduceScatter (and AllReduce)
 //   step                the optimizer on the shards
 //
@@ -39,23 +42,23 @@
 namespace railyard::models {
 
 // Groups of the program, as GroupCall::group counts them.
-inline constexpr std::uint32_t kShardGroup = 0;      // over which a unit is sharded
-inline constexpr std::uint32_t kReplicaGroup = 1;    // of ranks that hold the same shard
-inline constexpr std::uint32_t kReshardGroup = 2;    // of reshard_after_forward = a number
+inline constexpr std::uint32_t kShardGroup = 0;    // over which a unit is sharded
+inline constexpr std::uint32_t kReplicaGroup = 1;  // of ranks that hold the same shard
+inline constexpr std::uint32_t kReshardGroup = 2;  // of reshard_after_forward = a number
 
 struct Fsdp2Options {
   LayerOptions layers;
-  Dtype param_dtype = Dtype::bf16;   // of AllGather and compute
-  Dtype reduce_dtype = Dtype::fp32;  // of ReduceScatter
-  Dtype stored_dtype = Dtype::fp32;  // of the shards that the optimizer works on
-  bool reshard_after_forward = true;      // never the root's
-  std::int64_t reshard_ranks = 0;         // not 0: it reshards to a group of so many
-  std::int64_t shards = 1;                // N
-  std::int64_t replicas = 1;              // R
-  std::int64_t optimizer_bytes = 28;      // HBM traffic per parameter and step; 0 = no optimizer
-  int optimizer_states = 2;               // tensors as large as the shard that it keeps
-  std::int64_t accumulation = 1;          // micro-batches per step
-  bool sync_every_micro_batch = true;     // false: set_requires_gradient_sync only for the last
+  Dtype param_dtype = Dtype::bf16;     // of AllGather and compute
+  Dtype reduce_dtype = Dtype::fp32;    // of ReduceScatter
+  Dtype stored_dtype = Dtype::fp32;    // of the shards that the optimizer works on
+  bool reshard_after_forward = true;   // never the root's
+  std::int64_t reshard_ranks = 0;      // not 0: it reshards to a group of so many
+  std::int64_t shards = 1;             // N
+  std::int64_t replicas = 1;           // R
+  std::int64_t optimizer_bytes = 28;   // HBM traffic per parameter and step; 0 = no optimizer
+  int optimizer_states = 2;            // tensors as large as the shard that it keeps
+  std::int64_t accumulation = 1;       // micro-batches per step
+  bool sync_every_micro_batch = true;  // false: set_requires_gradient_sync only for the last
   std::int64_t iterations = 3;
 };
 

@@ -61,9 +61,10 @@ std::vector<sim::Kernel>& segment_of(std::uint32_t unit, std::vector<Segment>& s
 std::string block_of(const std::string& name) {
   for (std::size_t start = 0; start < name.size();) {
     const std::size_t dot = std::min(name.find('.', start), name.size());
-    const bool number = dot > start && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(start),
-                                                   name.begin() + static_cast<std::ptrdiff_t>(dot),
-                                                   [](char c) { return c >= '0' && c <= '9'; });
+    const bool number =
+        dot > start && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(start),
+                                   name.begin() + static_cast<std::ptrdiff_t>(dot),
+                                   [](char c) { return c >= '0' && c <= '9'; });
     if (number && start > 0) return name.substr(0, dot);
     start = dot + 1;
   }

@@ -1,6 +1,6 @@
-// The units that a sharded network is made of, as both FullyShardedDataParallel and fully_shard wrap
-// them: one per block (`layers.7`, `h.3`, `encoder.layer.11`: the modules a transformer wrap policy
-// names), and the root with all that is left.
+// The units that a sharded network is made of, as both FullyShardedDataParallel and fully_shard
+// wrap them: one per block (`layers.7`, `h.3`, `encoder.layer.11`: the modules a transformer wrap
+// policy names), and the root with all that is left.
 //
 //   segment   kernels that run one after the other under one unit; a unit that is entered once has
 //             one segment, the root has one before, and one behind the blocks

@@ -40,10 +40,17 @@ sim::Result<KvModel> kv_model(std::string_view name) {
                                       sim::did_you_mean(name, names), fmt::join(names, ", ")),
                           "model");
   }
-  return KvModel{std::string(found->name), found->layers,       found->width,
-                 found->heads,             found->kv_heads,     found->head_dim,
-                 found->latent_width,      found->parameters,   found->active,
-                 found->experts,           found->experts_per_token};
+  return KvModel{std::string(found->name),
+                 found->layers,
+                 found->width,
+                 found->heads,
+                 found->kv_heads,
+                 found->head_dim,
+                 found->latent_width,
+                 found->parameters,
+                 found->active,
+                 found->experts,
+                 found->experts_per_token};
 }
 
 std::vector<std::string_view> kv_model_names() {
@@ -92,9 +99,9 @@ double touched_parameters(const KvModel& model, std::int64_t tokens) {
 
 sim::Result<void> check_tensor_parallel(const KvModel& model, std::int64_t tensor_parallel) {
   if (model.heads % tensor_parallel != 0)
-    return sim::bad_input(fmt::format("{} query heads do not divide over {} ranks", model.heads,
-                                      tensor_parallel),
-                          "tensor_parallel");
+    return sim::bad_input(
+        fmt::format("{} query heads do not divide over {} ranks", model.heads, tensor_parallel),
+        "tensor_parallel");
   const bool even = model.kv_heads % tensor_parallel == 0 || tensor_parallel % model.kv_heads == 0;
   if (model.latent_width == 0 && !even)
     return sim::bad_input(

@@ -2,12 +2,15 @@
 //
 //   KV bytes per token   2 x layers x kv_heads x head_dim x element (K and V);
 //                        with latent attention (MLA) layers x latent_width x element
-//   per rank of TP t     max(kv_heads / t, 1) heads: fewer heads than ranks are replicated; a latent
+//   per rank of TP t     max(kv_heads / t, 1) heads: fewer heads than ranks are replicated; a
+//   latent
 //                        cache is held whole by every rank
 //   tokens               the prompt and the slot of the first output, rounded up to whole blocks
-//   prefill              2 x active parameters per token, and 4 x layers x heads x head_dim x s^2 / 2
+//   prefill              2 x active parameters per token, and 4 x layers x heads x head_dim x s^2 /
+//   2
 //                        for the causal attention of s tokens
-//   decode               a step reads every weight that its tokens use and the cache of its sequences
+//   decode               a step reads every weight that its tokens use and the cache of its
+//   sequences
 //
 // Sources: vLLM (kv_cache_interface, 16-token blocks), the models' public configurations. Not valid
 // for sliding windows and hybrid state-space layers.
@@ -26,8 +29,8 @@ namespace railyard::models {
 struct KvModel {
   std::string name;
   std::int64_t layers = 0;
-  std::int64_t width = 0;         // hidden size
-  std::int64_t heads = 0;         // of queries
+  std::int64_t width = 0;  // hidden size
+  std::int64_t heads = 0;  // of queries
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t latent_width = 0;  // MLA: what a layer caches per token; 0 = K and V
@@ -50,8 +53,8 @@ std::int64_t blocks_of(std::int64_t tokens, std::int64_t block_tokens);
 
 double prefill_flops(const KvModel& model, std::int64_t tokens);
 double decode_flops(const KvModel& model, std::int64_t sequences, std::int64_t cached_tokens);
-// Parameters that the tokens of one step touch: all of a dense model; of experts those that at least
-// one token is routed to, taken as independent.
+// Parameters that the tokens of one step touch: all of a dense model; of experts those that at
+// least one token is routed to, taken as independent.
 double touched_parameters(const KvModel& model, std::int64_t tokens);
 
 // The division of heads over ranks must come out even, one way or the other.

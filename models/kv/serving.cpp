@@ -226,14 +226,13 @@ void Serving::start_transfer(std::uint32_t request) {
     for (const HeadSource& head :
          head_sources(model, static_cast<std::int64_t>(source.ranks.size()),
                       static_cast<std::int64_t>(target.ranks.size()), d)) {
-      const std::int64_t width = model.latent_width > 0 ? model.latent_width
-                                                        : head.heads * model.head_dim;
+      const std::int64_t width =
+          model.latent_width > 0 ? model.latent_width : head.heads * model.head_dim;
       for (std::int64_t step = 0; step < steps; ++step) {
-        const std::uint32_t index =
-            new_part(request, source.ranks[head.from], target.ranks[d]);
+        const std::uint32_t index = new_part(request, source.ranks[head.from], target.ranks[d]);
         Part& part = parts_[index];
-        part.size = sim::bytes(regions * blocks * transfer.block_tokens * width *
-                               options_.element_size);
+        part.size =
+            sim::bytes(regions * blocks * transfer.block_tokens * width * options_.element_size);
         part.descriptors = transfer.join_blocks ? regions : regions * blocks;
         part.opens = step == 0;
         times.moved += part.size;
@@ -254,16 +253,14 @@ void Serving::post(Engine& engine, std::uint32_t index) {
   Part& part = parts_[index];
   sim::Time begin = std::max(world_.queue->now(), engine.free);
   if (!engine.registered && options.registration_granule.raw() > 0) {
-    const KvPool& pool =
-        options.mode == TransferMode::pull ? options_.decode : options_.prefill;
+    const KvPool& pool = options.mode == TransferMode::pull ? options_.decode : options_.prefill;
     const sim::Bytes cache =
         kv_bytes_per_token(options_.model,
                            static_cast<std::int64_t>(pool.instances.front().ranks.size()),
                            options_.element_size) *
         pool.kv_tokens;
-    begin += options.registration_cost *
-             ((cache.raw() + options.registration_granule.raw() - 1) /
-              options.registration_granule.raw());
+    begin += options.registration_cost * ((cache.raw() + options.registration_granule.raw() - 1) /
+                                          options.registration_granule.raw());
   }
   engine.registered = true;
   const std::uint32_t peer = options.mode == TransferMode::pull ? part.from : part.to;
@@ -324,8 +321,8 @@ void Serving::start_step(std::uint32_t index) {
   }
   instance.joining.clear();
   if (instance.running.empty()) return;
-  const sim::Duration time = world_.costs->decode(
-      static_cast<std::int64_t>(instance.running.size()), instance.cached);
+  const sim::Duration time =
+      world_.costs->decode(static_cast<std::int64_t>(instance.running.size()), instance.cached);
   instance.busy += time;
   instance.stepping = true;
   ++decode_steps_;
@@ -385,8 +382,7 @@ std::vector<std::string> Serving::waiting(std::size_t limit) const {
 
 std::vector<HeadSource> head_sources(const KvModel& model, std::int64_t prefill_ranks,
                                      std::int64_t decode_ranks, std::uint32_t decode_rank) {
-  if (model.latent_width > 0)
-    return {{static_cast<std::uint32_t>(decode_rank % prefill_ranks), 0}};
+  if (model.latent_width > 0) return {{static_cast<std::uint32_t>(decode_rank % prefill_ranks), 0}};
   const std::int64_t heads = model.kv_heads;
   const std::int64_t held = std::max<std::int64_t>(heads / decode_ranks, 1);
   const std::int64_t first = std::int64_t{decode_rank} * heads / decode_ranks;

@@ -1,7 +1,8 @@
 // Disaggregated serving: requests are prefilled by one pool of GPUs and decoded by another, and the
 // KV cache goes between them as NIXL and the Mooncake Transfer Engine send it.
 //
-//   arrival    -> the prefill instance with the fewest tokens before it; first come, first served; a
+//   arrival    -> the prefill instance with the fewest tokens before it; first come, first served;
+//   a
 //                 batch is as many requests as fit max_batched_tokens (at least one)
 //   prefill    a batch takes ServingCosts::prefill; the prompt's blocks stay until they were sent
 //   transfer   the decode instance with the fewest sequences reserves blocks for prompt and output,
@@ -14,14 +15,14 @@
 //              descriptor bytes / descriptor_cost and by its path, which it shares with everything
 //              else. One ends when the last byte arrived. First use of a pair costs `handshake`.
 //   decode     continuous batching: a step makes one token for every sequence (at most
-//              max_sequences) and takes ServingCosts::decode; arrivals join between steps. The first
-//              token is that of the first decode step, as with vLLM's connectors.
+//              max_sequences) and takes ServingCosts::decode; arrivals join between steps. The
+//              first token is that of the first decode step, as with vLLM's connectors.
 //
 // TTFT = queue + prefill + wait for blocks + transfer + wait for the step + its time. Units:
 // picoseconds, bytes. Cost: one event per step and batch, a few per rank and request.
 //
-// Not modelled: preemption (blocks are reserved for the whole output), prefix caches, chunked prefill
-// mixed with decode, speculative decoding.
+// Not modelled: preemption (blocks are reserved for the whole output), prefix caches, chunked
+// prefill mixed with decode, speculative decoding.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +50,11 @@ enum class TransferMode { pull, push };
 struct KvTransferOptions {
   TransferMode mode = TransferMode::pull;
   std::int64_t block_tokens = 16;
-  bool join_blocks = false;             // contiguous blocks of a region are one descriptor
-  sim::Duration descriptor_cost{};      // of posting one
-  sim::Duration request_overhead{};     // per request and rank: notification, lookup of blocks
-  sim::Duration handshake{};            // first use of a pair of ranks: metadata, connection
-  sim::Bytes registration_granule{};    // memory registered per registration_cost, once per rank
+  bool join_blocks = false;           // contiguous blocks of a region are one descriptor
+  sim::Duration descriptor_cost{};    // of posting one
+  sim::Duration request_overhead{};   // per request and rank: notification, lookup of blocks
+  sim::Duration handshake{};          // first use of a pair of ranks: metadata, connection
+  sim::Bytes registration_granule{};  // memory registered per registration_cost, once per rank
   sim::Duration registration_cost{};
 };
 
@@ -173,8 +174,8 @@ class Serving final : public sim::EventHandler, public sim::FlowListener {
 // with T_p prefill and T_d decode ranks, decode rank d gets the part of heads it holds. Each pair
 // moves `heads` heads of every layer.
 struct HeadSource {
-  std::uint32_t from = 0;   // index in the prefill instance
-  std::int64_t heads = 0;   // 0 with MLA: the whole latent cache
+  std::uint32_t from = 0;  // index in the prefill instance
+  std::int64_t heads = 0;  // 0 with MLA: the whole latent cache
 };
 std::vector<HeadSource> head_sources(const KvModel& model, std::int64_t prefill_ranks,
                                      std::int64_t decode_ranks, std::uint32_t decode_rank);

@@ -16,9 +16,8 @@ RooflineServingCosts::RooflineServingCosts(KvModel model, const sim::GpuParamete
 sim::Duration RooflineServingCosts::roofline(double flops, double bytes, const Group& group) const {
   const auto ranks = static_cast<double>(group.ranks);
   const double memory = static_cast<double>(gpu_.hbm_bandwidth.raw()) / 65'536;
-  const double seconds =
-      std::max(flops / (ranks * gpu_.gemm_efficiency * options_.peak),
-               bytes / (ranks * gpu_.memory_efficiency * memory));
+  const double seconds = std::max(flops / (ranks * gpu_.gemm_efficiency * options_.peak),
+                                  bytes / (ranks * gpu_.memory_efficiency * memory));
   return sim::Duration(std::llround(seconds * 1e12));
 }
 
@@ -41,8 +40,8 @@ sim::Duration RooflineServingCosts::prefill(const std::vector<std::int64_t>& tok
 }
 
 sim::Duration RooflineServingCosts::decode(std::int64_t sequences, std::int64_t cached_tokens) {
-  const auto per_token = static_cast<double>(
-      kv_bytes_per_token(model_, decode_.ranks, options_.element_size).raw());
+  const auto per_token =
+      static_cast<double>(kv_bytes_per_token(model_, decode_.ranks, options_.element_size).raw());
   const double bytes =
       touched_parameters(model_, sequences) * static_cast<double>(options_.element_size) +
       per_token * static_cast<double>(decode_.ranks) * static_cast<double>(cached_tokens);

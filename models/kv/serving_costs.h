@@ -5,9 +5,9 @@
 //   decode   max(decode_flops / (T x E x peak), (touched weights + cached KV) / (T x M))
 //              + 2 L a(sequences) + o
 //
-// T = ranks, E = gemm_efficiency, M = hbm_bandwidth x memory_efficiency, L = layers, a(n) = AllReduce
-// of n x width elements, o = step overhead of the server (scheduler, sampling, launches). The cache of
-// a rank that holds replicated heads is read as often as it is held.
+// T = ranks, E = gemm_efficiency, M = hbm_bandwidth x memory_efficiency, L = layers, a(n) =
+// AllReduce of n x width elements, o = step overhead of the server (scheduler, sampling, launches).
+// The cache of a rank that holds replicated heads is read as often as it is held.
 #pragma once
 
 #include <functional>

@@ -20,10 +20,10 @@ sim::Kernel named(const KernelTime& time, std::uint32_t name) {
 void add_forward(const Layer& layer, const LayerOptions& options, const KernelModel& kernels,
                  sim::Trace& trace, std::vector<sim::Kernel>& out) {
   if (options.autocast && layer.work.weight_elements > 0)
-    out.push_back(named(
-        kernels.move(sim::bytes(layer.work.weight_elements *
-                                (element_size(Dtype::fp32) + element_size(options.compute)))),
-        trace.name("cast weights")));
+    out.push_back(
+        named(kernels.move(sim::bytes(layer.work.weight_elements *
+                                      (element_size(Dtype::fp32) + element_size(options.compute)))),
+              trace.name("cast weights")));
   out.push_back(named(kernels.forward(layer, options.samples), trace.name(layer.name)));
 }
 

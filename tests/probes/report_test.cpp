@@ -84,7 +84,8 @@ TEST_CASE("probe_tcp's JSON is read") {
   std::remove(path);
   REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().text()));
   CHECK(report.value().rows.size() == 1 + 2 + 4);  // connect, ping-pong, 2 sizes x 2 threads
-  // A busy machine may leave times that no positive latency and rate explain: such a fit is left out.
+  // A busy machine may leave times that no positive latency and rate explain: such a fit is left
+  // out.
   CHECK(report.value().fits.size() <= 1 + 2);
   CHECK(!report.value().fits.empty());
 }

@@ -42,8 +42,7 @@ TEST_CASE("ddp: accumulation reduces once per step, whatever the number of micro
   CHECK(spans_of(one, "accumulate gradient") == 0);
   CHECK(spans_of(four, "accumulate gradient") == 4 * 3 * 161);
   CHECK(four.ddp->bucket_bytes == one.ddp->bucket_bytes);
-  const double ratio =
-      sim::to_seconds(four.ddp->step_time) / sim::to_seconds(one.ddp->step_time);
+  const double ratio = sim::to_seconds(four.ddp->step_time) / sim::to_seconds(one.ddp->step_time);
   CHECK(ratio > 3);
   CHECK(ratio < 4.2);
   CHECK(four.ddp->samples_per_second > one.ddp->samples_per_second * 0.95);

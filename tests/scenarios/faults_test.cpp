@@ -16,9 +16,11 @@ using tests::good_run;
 using tests::run_of;
 
 const std::string kJob =
-    "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\nranks: {count: 16}\n"
+    "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\nranks: {count: "
+    "16}\n"
     "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
-    "ddp: {model: resnet50, batch_per_gpu: 64, precision: amp-bf16, optimizer: sgd, iterations: 4}\n";
+    "ddp: {model: resnet50, batch_per_gpu: 64, precision: amp-bf16, optimizer: sgd, iterations: "
+    "4}\n";
 
 double seconds(sim::Duration time) { return sim::to_seconds(time); }
 
@@ -32,7 +34,8 @@ TEST_CASE("faults: a slow GPU holds everybody back, and is named") {
   CHECK(ratio < 1.52);
   REQUIRE(slow.late_ranks.size() == 1);
   CHECK(slow.late_ranks[0].rank == 5);
-  CHECK(slow.late_ranks[0].last_in * 3 > slow.late_ranks[0].calls * 2);  // broadcasts are late elsewhere
+  CHECK(slow.late_ranks[0].last_in * 3 >
+        slow.late_ranks[0].calls * 2);  // broadcasts are late elsewhere
   CHECK(slow.late_ranks[0].cause == "slow GPU (kernels take up to 1.5 times as long)");
 }
 
@@ -44,9 +47,9 @@ TEST_CASE("faults: a pace of 1 is no fault, and steps begin when they say") {
   CHECK(same.trace_hash == healthy.trace_hash);
   // From a time after the second iteration on.
   const sim::Duration two = healthy.ddp->iterations[0] + healthy.ddp->iterations[1];
-  const RunResult late = good_run(full_scenario(
-      kJob + "faults: {slow_gpus: [{ranks: [0], steps: [{at: 0s, factor: 1}, {at: " +
-      std::to_string(two.count() / 1'000'000 + 1000) + "us, factor: 2}]}]}\n"));
+  const RunResult late = good_run(
+      full_scenario(kJob + "faults: {slow_gpus: [{ranks: [0], steps: [{at: 0s, factor: 1}, {at: " +
+                    std::to_string(two.count() / 1'000'000 + 1000) + "us, factor: 2}]}]}\n"));
   CHECK(late.ddp->iterations[0] == healthy.ddp->iterations[0]);
   CHECK(late.ddp->iterations[1] == healthy.ddp->iterations[1]);
   CHECK(seconds(late.ddp->iterations[3]) > 1.8 * seconds(healthy.ddp->iterations[3]));
@@ -76,16 +79,18 @@ TEST_CASE("faults: equal seeds give equal runs, others do not") {
 // Two GPUs' rails at 48 GB/s: a link at a tenth makes the ring of that channel ten times slower.
 TEST_CASE("faults: a slow link slows what passes it, as cluster.slow does") {
   const std::string sweep =
-      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}%}\nranks: {count: 16}\n"
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}%}\nranks: "
+      "{count: 16}\n"
       "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\n"
       "collectives: [{collective: AllReduce, sizes: [256MiB]}]\n";
   const auto text = [&](const std::string& more) {
     std::string out = sweep;
     return out.replace(out.find('%'), 1, more);
   };
-  const RunResult always = good_run(full_scenario(text(", slow: [{link: \"node0/nic3\", speed: 0.1}]")));
-  const RunResult fault = good_run(full_scenario(
-      text("") + "faults: {links: [{link: \"node0/nic3\", at: 0s, speed: 0.1}]}\n"));
+  const RunResult always =
+      good_run(full_scenario(text(", slow: [{link: \"node0/nic3\", speed: 0.1}]")));
+  const RunResult fault = good_run(
+      full_scenario(text("") + "faults: {links: [{link: \"node0/nic3\", at: 0s, speed: 0.1}]}\n"));
   const RunResult healthy = good_run(full_scenario(text("")));
   CHECK(seconds(fault.collectives[0].time) ==
         doctest::Approx(seconds(always.collectives[0].time)).epsilon(0.001));
@@ -112,7 +117,8 @@ TEST_CASE("faults: a dead link ends the job with who waits for whom") {
 TEST_CASE("faults: a neighbour takes its share of the links, and ends with the job") {
   const RunResult healthy = good_run(full_scenario(kJob));
   const RunResult noisy = good_run(full_scenario(
-      kJob + "faults: {neighbours: [{from: 0, to: 8, size: 64MiB}, {from: 8, to: 0, size: 64MiB}]}\n"));
+      kJob +
+      "faults: {neighbours: [{from: 0, to: 8, size: 64MiB}, {from: 8, to: 0, size: 64MiB}]}\n"));
   CHECK(noisy.ddp->step_time > healthy.ddp->step_time);
   CHECK(noisy.replays == 0);
   CHECK(noisy.duration < healthy.duration * 3);
@@ -128,9 +134,10 @@ TEST_CASE("host: a data loader that is too slow sets the pace") {
 
 TEST_CASE("faults: what is refused") {
   const auto error = [](const std::string& faults) {
-    return tests::error_of(tests::with("nccl: auto\nddp: {model: resnet50, batch_per_gpu: 1, "
-                                       "precision: fp32, optimizer: sgd}\nfaults: " +
-                                       faults + "\n"));
+    return tests::error_of(
+        tests::with("nccl: auto\nddp: {model: resnet50, batch_per_gpu: 1, "
+                    "precision: fp32, optimizer: sgd}\nfaults: " +
+                    faults + "\n"));
   };
   CHECK(error("{slow_gpus: [{ranks: [1]}]}") ==
         "s.yaml:6:22: faults.slow_gpus[0]: one of 'factor' and 'steps' is expected");

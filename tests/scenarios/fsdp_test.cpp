@@ -1,6 +1,6 @@
-// fully_shard jobs: bytes on the wire by formulas of their own, the order on every stream, and what is
-// refused. The network has a root (embedding and head) and three blocks with parameters of shapes that
-// do not divide by four.
+// fully_shard jobs: bytes on the wire by formulas of their own, the order on every stream, and what
+// is refused. The network has a root (embedding and head) and three blocks with parameters of
+// shapes that do not divide by four.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,10 +22,7 @@ struct Shape {
 };
 // By unit: the root, then three equal blocks.
 const std::vector<std::vector<Shape>> kUnits{
-    {{1001, 512}, {512, 1}},
-    {{510, 512}, {7, 1}},
-    {{510, 512}, {7, 1}},
-    {{510, 512}, {7, 1}}};
+    {{1001, 512}, {512, 1}}, {{510, 512}, {7, 1}}, {{510, 512}, {7, 1}}, {{510, 512}, {7, 1}}};
 
 std::string model() {
   std::string parameters;
@@ -60,7 +57,8 @@ std::string job(const std::string& more, const std::string& ranks = "count: 4") 
 
 std::int64_t padded(const std::vector<Shape>& unit, std::int64_t shards) {
   std::int64_t sum = 0;
-  for (const Shape& shape : unit) sum += (shape.rows + shards - 1) / shards * shards * shape.columns;
+  for (const Shape& shape : unit)
+    sum += (shape.rows + shards - 1) / shards * shards * shape.columns;
   return sum;
 }
 
@@ -97,8 +95,8 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("fsdp: bytes on the wire are the formulas of full sharding") {
   for (const std::int64_t n : {2, 4, 8}) {
-    const RunResult result = good_run(
-        full_scenario(job("", "count: " + std::to_string(n)), {"fsdp.reduce_dtype=fp32"}));
+    const RunResult result =
+        good_run(full_scenario(job("", "count: " + std::to_string(n)), {"fsdp.reduce_dtype=fp32"}));
     // Blocks are gathered twice in bf16, the root once; every unit is reduced once in fp32.
     std::int64_t gathered = padded(kUnits[0], n) * 2;
     std::int64_t reduced = padded(kUnits[0], n) * 4;
@@ -151,8 +149,8 @@ TEST_CASE("fsdp: resharding to a smaller group gathers there in backward") {
 }
 
 // The order of torch/distributed/fsdp/_fully_shard: forward gathers the root, then block by block;
-// FSDPParamGroup.pre_backward gathers the block that backward enters next before its own kernels, so
-// AllGather 1 comes before ReduceScatter 2 on the group's stream. The root keeps its parameters.
+// FSDPParamGroup.pre_backward gathers the block that backward enters next before its own kernels,
+// so AllGather 1 comes before ReduceScatter 2 on the group's stream. The root keeps its parameters.
 TEST_CASE("fsdp: the order on every stream") {
   const RunResult result = traced(job(""));
   CHECK(names_on(result, "world") ==
@@ -161,20 +159,39 @@ TEST_CASE("fsdp: the order on every stream") {
               "AllGather layers.2", "AllGather layers.1", "ReduceScatter layers.2",
               "AllGather layers.0", "ReduceScatter layers.1", "ReduceScatter layers.0",
               "ReduceScatter root"});
-  CHECK(names_on(result, "copy-in") ==
-        Names{"copy-in root", "copy-in layers.0", "copy-in layers.1", "copy-in layers.2",
-              "copy-in layers.2", "copy-in layers.1", "copy-in layers.0"});
-  CHECK(names_on(result, "post-reduce") == Names{"view-out layers.2", "view-out layers.1",
-                                                 "view-out layers.0", "view-out root"});
+  CHECK(names_on(result, "copy-in") == Names{"copy-in root", "copy-in layers.0", "copy-in layers.1",
+                                             "copy-in layers.2", "copy-in layers.2",
+                                             "copy-in layers.1", "copy-in layers.0"});
+  CHECK(names_on(result, "post-reduce") ==
+        Names{"view-out layers.2", "view-out layers.1", "view-out layers.0", "view-out root"});
   const Names compute = names_on(result, "compute");
-  CHECK(compute == Names{"copy-out root", "embed", "copy-out layers.0", "layers.0.mlp",
-                         "copy-out layers.1", "layers.1.mlp", "copy-out layers.2", "layers.2.mlp",
-                         "head", "dgrad head", "wgrad head", "copy-out layers.2",
-                         "dgrad layers.2.mlp", "wgrad layers.2.mlp", "reduce copy-in layers.2",
-                         "copy-out layers.1", "dgrad layers.1.mlp", "wgrad layers.1.mlp",
-                         "reduce copy-in layers.1", "copy-out layers.0", "dgrad layers.0.mlp",
-                         "wgrad layers.0.mlp", "reduce copy-in layers.0", "dgrad embed",
-                         "wgrad embed", "reduce copy-in root", "optimizer"});
+  CHECK(compute == Names{"copy-out root",
+                         "embed",
+                         "copy-out layers.0",
+                         "layers.0.mlp",
+                         "copy-out layers.1",
+                         "layers.1.mlp",
+                         "copy-out layers.2",
+                         "layers.2.mlp",
+                         "head",
+                         "dgrad head",
+                         "wgrad head",
+                         "copy-out layers.2",
+                         "dgrad layers.2.mlp",
+                         "wgrad layers.2.mlp",
+                         "reduce copy-in layers.2",
+                         "copy-out layers.1",
+                         "dgrad layers.1.mlp",
+                         "wgrad layers.1.mlp",
+                         "reduce copy-in layers.1",
+                         "copy-out layers.0",
+                         "dgrad layers.0.mlp",
+                         "wgrad layers.0.mlp",
+                         "reduce copy-in layers.0",
+                         "dgrad embed",
+                         "wgrad embed",
+                         "reduce copy-in root",
+                         "optimizer"});
 }
 
 // post_backward: the compute stream waits for the previous ReduceScatter before the next input.

@@ -258,8 +258,8 @@ TEST_CASE("network: a capacity that changes under way") {
     }
   } change;
   change.network = &network;
-  // 100,000 B at 5 GB/s are 20 us: half is done at 10 us; the rest at 0.5 GB/s takes 100 us. The flow
-  // elsewhere has done 80,000 of 160,000 B then and goes on at 4 GB/s, for 20 us.
+  // 100,000 B at 5 GB/s are 20 us: half is done at 10 us; the rest at 0.5 GB/s takes 100 us. The
+  // flow elsewhere has done 80,000 of 160,000 B then and goes on at 4 GB/s, for 20 us.
   queue.schedule(Time(10_us), change, link.value(), 1);
   queue.schedule(Time(10_us), change, side.value(), 4);
   queue.run();

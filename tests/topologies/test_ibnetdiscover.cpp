@@ -6,8 +6,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "tests/time_limit.h"
 #include "tests/skip.h"
+#include "tests/time_limit.h"
 #include "topologies/import/host_names.h"
 #include "topologies/import/ibnetdiscover.h"
 #include "topologies/import/text_file.h"

@@ -49,12 +49,11 @@ std::string requests_csv(const scenarios::KvResult& kv) {
       "moved_bytes,descriptors\n";
   const auto us = [](sim::Duration time) { return static_cast<double>(time.count()) * 1e-6; };
   for (const scenarios::KvRequestRow& row : kv.requests)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", us(row.arrival),
-                        row.input_tokens, row.output_tokens, row.prefill_instance,
-                        row.decode_instance, us(row.queue), us(row.prefill), us(row.blocks),
-                        us(row.transfer), us(row.first_step), us(row.ttft), us(row.tpot),
-                        us(row.end_to_end), us(row.transfer_alone), row.moved.raw(),
-                        row.descriptors);
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", us(row.arrival), row.input_tokens,
+        row.output_tokens, row.prefill_instance, row.decode_instance, us(row.queue),
+        us(row.prefill), us(row.blocks), us(row.transfer), us(row.first_step), us(row.ttft),
+        us(row.tpot), us(row.end_to_end), us(row.transfer_alone), row.moved.raw(), row.descriptors);
   return text;
 }
 

@@ -47,9 +47,9 @@ std::string step_table(const StepResult& step, std::string_view exposing, std::s
   table.add({"  communication", human(step.communication),
              fmt::format("{} of it behind compute",
                          percent(1 - share(step.exposed, step.communication)))});
-  table.add({"    exposed", human(step.exposed),
-             fmt::format("{} of the step{}", percent(share(step.exposed, step.step_time)),
-                         exposing)});
+  table.add(
+      {"    exposed", human(step.exposed),
+       fmt::format("{} of the step{}", percent(share(step.exposed, step.step_time)), exposing)});
   const sim::Duration neither = step.step_time - step.compute - step.exposed;
   if (neither.count() > 0)
     table.add({"  neither", human(neither), "launches, host work, gaps between kernels"});

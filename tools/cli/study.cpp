@@ -58,9 +58,10 @@ Result<void> check_objective(const Scenario& scenario) {
       objective == Objective::step_time || objective == Objective::exposed_communication;
   const bool collective = scenario.ddp || !scenario.collectives.empty();
   if ((for_training && !trains(scenario)) || (objective == Objective::busbw && !collective))
-    return sim::bad_input(fmt::format("objective {} needs {}", sim::to_text(objective),
-                                      for_training ? "a training workload" : "collectives or a `ddp:` block"),
-                          "explore.objective");
+    return sim::bad_input(
+        fmt::format("objective {} needs {}", sim::to_text(objective),
+                    for_training ? "a training workload" : "collectives or a `ddp:` block"),
+        "explore.objective");
   return {};
 }
 

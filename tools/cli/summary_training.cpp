@@ -16,8 +16,8 @@ using scenarios::TrainingResult;
 std::string rates(const TrainingResult& result) {
   std::string text;
   if (result.sequence_length > 0)
-    text += fmt::format("{} tokens/s; ",
-                        digits(result.samples_per_second * result.sequence_length));
+    text +=
+        fmt::format("{} tokens/s; ", digits(result.samples_per_second * result.sequence_length));
   text += fmt::format("{:.1f} TFLOP/s per GPU, MFU {}", result.flops_per_gpu * 1e-12,
                       percent(result.mfu));
   return text;
@@ -52,8 +52,9 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                fmt::format("{} {}", sim::to_text(row.algorithm), sim::to_text(row.protocol)),
                human(row.sent), unit(row.time), unit(row.waited), unit(row.exposed),
                fmt::format("{:.2f}", row.busbw)});
-  return heading("Collectives of the steady iteration (sent: by one rank; waited: for the last rank)",
-                 style) +
+  return heading(
+             "Collectives of the steady iteration (sent: by one rank; waited: for the last rank)",
+             style) +
          table.text();
 }
 
