@@ -91,7 +91,7 @@ Result<void> read_trace(const Place& place, std::vector<models::KvRequest>& out)
     std::string_view rest = text;
     double seconds = 0;
     models::KvRequest request;
-    if (line == 1 && text.find_first_of("0123456789") != 0) continue;  // a header
+    if (line == 1 && text.find_first_of("0123456789+-.") != 0) continue;  // a header
     if (!take(rest, seconds) || !take(rest, request.input_tokens) ||
         !take(rest, request.output_tokens) || !rest.empty())
       return bad_line(place, path, line, "seconds,input tokens,output tokens are expected");
