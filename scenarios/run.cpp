@@ -9,6 +9,7 @@
 #include <set>
 
 #include "scenarios/error_band.h"
+#include "scenarios/fallback_loss.h"
 #include "scenarios/faults.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
@@ -279,6 +280,9 @@ Result<RunResult> run(const Scenario& scenario, const RunOptions& options) {
   shared.facts = nullptr;
   const bool complete =
       result.outcome == sim::EventQueue::Outcome::drained && result.unfinished.empty();
+  if (options.sensitivity && complete)
+    if (auto loss = fallback_loss(scenario, options.limits, objective_time(result)))
+      result.notes.push_back(std::move(*loss));
   if (options.sensitivity && complete)
     RAILYARD_TRY(add_sensitivity(scenario, options, {*bound, shared, facts}, result));
   return result;

@@ -1,5 +1,6 @@
 // Gradient accumulation and communication hooks of DDP: payloads, calls and extra kernels.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -72,6 +73,29 @@ TEST_CASE("ddp: a compressing hook halves what is sent, and casts twice per buck
   const RunResult small = run_with({"ddp.comm_hook=bf16_compress", "ddp.precision=bf16"});
   const RunResult bf16 = run_with({"ddp.precision=bf16"});
   CHECK(carried(small) == carried(bf16));
+}
+
+TEST_CASE("a fall-back's price is the same job with nothing missing") {
+  const std::string text =
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\nnccl: auto\n"
+      "collectives: [{collective: AllReduce, sizes: [64MiB]}]\n";
+  RunOptions options;
+  options.sensitivity = true;
+  const auto notes = [&](std::vector<std::string> sets) {
+    std::string found;
+    for (const std::string& note : good_run(full_scenario(text, std::move(sets)), options).notes)
+      if (note.starts_with("the fall-back's price")) found += note;
+    return found;
+  };
+  CHECK(notes({}).empty());
+  const double fast = sim::to_seconds(objective_time(good_run(full_scenario(text))));
+  for (const char* set : {"env={NCCL_IB_DISABLE: 1}", "nccl={choice: auto, infiniband: false}"}) {
+    const std::string note = notes({set});
+    CHECK(note.find("without InfiniBand") != std::string::npos);
+    const double slow = sim::to_seconds(objective_time(good_run(full_scenario(text, {set}))));
+    CHECK(slow > 2 * fast);
+    CHECK(note.find(fmt::format("{:.2f} times as long", slow / fast)) != std::string::npos);
+  }
 }
 
 }  // namespace
