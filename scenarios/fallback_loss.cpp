@@ -63,9 +63,9 @@ std::optional<std::string> fallback_loss(const Scenario& scenario, const RunLimi
   const double with = sim::to_seconds(with_fallback);
   if (without <= 0) return std::nullopt;
   return fmt::format(
-      "the fall-back's price: {} without {}, {} with it: {:.2f} times as long ({:+.1f} %)",
-      sim::to_text(with_fallback), missing, sim::to_text(objective_time(result.value())),
-      with / without, (with / without - 1) * 100);
+      "the fall-back's price: {:.4g} ms without {}, {:.4g} ms with it: {:.2f} times as long "
+      "({:+.1f} %)",
+      with * 1e3, missing, without * 1e3, with / without, (with / without - 1) * 100);
 }
 
 }  // namespace railyard::scenarios
