@@ -193,7 +193,7 @@ ReplayCall replay_call(const KinetoCollective& call, std::int64_t world, TracedR
   if (call.collective && call.bytes) {
     result.collective = call.collective;
     result.bytes = *call.bytes;
-    result.element_size = std::max<std::int64_t>(1, bytes_of_type(call.dtype));
+    result.dtype = call.dtype;
     if (call.uneven)
       note_once(out.notes, "all-to-alls with split sizes are taken as even: the trace of one rank "
                            "does not hold the other ranks' sizes");

@@ -30,7 +30,7 @@ struct ReplayCall {
   std::string name;
   std::optional<sim::Collective> collective;  // none: fixed_ns counts
   std::int64_t bytes = 0;                     // of the whole buffer
-  std::int64_t element_size = 1;
+  std::string dtype;  // PyTorch's; empty if not known
   std::size_t group = 0;  // TracedReplay::groups
   std::int64_t fixed_ns = 0;
 };

@@ -67,6 +67,7 @@ Task run_replay(const ReplayProgram& program, WorkloadRank& rank) {
   for (std::uint32_t i = 0; i < program.streams; ++i)
     state.streams.push_back(rank.host->gpu().add_stream());
   for (std::int64_t iteration = 0; iteration < program.iterations; ++iteration) {
+    co_await rank.host->begin_iteration();
     rank.begin_iteration();
     state.calls.clear();
     co_await run_steps(program.forward, rank, state);
