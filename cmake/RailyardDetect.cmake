@@ -10,6 +10,7 @@ find_package(pugixml REQUIRED)
 find_package(TBB REQUIRED)
 find_package(Threads REQUIRED)
 find_package(yaml-cpp REQUIRED)
+find_package(ZLIB REQUIRED)
 if(BUILD_TESTING)
   find_package(doctest QUIET)  # a user who only builds the program needs none
   find_package(benchmark QUIET)

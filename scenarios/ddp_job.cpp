@@ -25,6 +25,7 @@ models::DdpOptions ddp_options(const DdpSpec& spec) {
   options.iterations = spec.iterations;
   options.accumulation = spec.gradient_accumulation;
   options.hook = spec.comm_hook;
+  options.measured = spec.measured;
   return options;
 }
 

@@ -48,6 +48,16 @@ void read_buckets(MapReader& reader, models::BucketOptions& out) {
   if (const auto torch = reader.find("torch")) reader.take(decode_torch(*torch, out.version));
 }
 
+Result<void> decode_measured(const Place& place, models::DdpMeasured& out) {
+  MapReader reader(place);
+  reader.optional("start", out.start);
+  reader.optional("optimizer", out.optimizer);
+  reader.optional("hook", out.hook);
+  reader.optional("collective", out.collective);
+  reader.optional("copy_back", out.copy_back);
+  return reader.finish();
+}
+
 }  // namespace
 
 Result<void> decode(const Place& place, DdpSpec& out) {
@@ -57,6 +67,8 @@ Result<void> decode(const Place& place, DdpSpec& out) {
   reader.optional("broadcast_buffers", out.broadcast_buffers);
   reader.optional("gradient_accumulation", out.gradient_accumulation, 1, 1'000'000);
   reader.optional("comm_hook", out.comm_hook);
+  if (const auto measured = reader.find("measured"))
+    reader.take(decode_measured(*measured, out.measured.emplace()));
   return finish_training(reader, out);
 }
 

@@ -1,6 +1,9 @@
 // The keys that all training schemes share, and the networks that a scenario states itself.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <unordered_map>
 
 #include "models/nn/catalogue.h"
@@ -13,6 +16,11 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 53;
 constexpr double kMaxFlops = 9e18;
 constexpr std::int64_t kMaxBatch = 1'000'000;
 
+constexpr std::array<std::string_view, 8> kWorkKeys{
+    "forward_flops", "dgrad_flops",      "wgrad_flops",    "input_elements",
+    "output_elements", "forward_elements", "dgrad_elements", "wgrad_elements"};
+constexpr std::int64_t kLongestPassHours = 1;
+
 using ElementCounts = std::unordered_map<std::string, std::int64_t>;  // by parameter name
 
 // FLOPs are counts, but 8.2e9 is how people write them.
@@ -21,6 +29,18 @@ bool read_flops(MapReader& reader, std::string_view key, sim::Flops& out) {
   if (!reader.optional(key, value, 0.0, kMaxFlops)) return false;
   out = sim::flops(static_cast<std::int64_t>(value));
   return true;
+}
+
+// Measured times say what work would be estimated from.
+void read_measured(MapReader& reader, models::LayerSpec& out) {
+  models::MeasuredLayer measured;
+  const bool forward = reader.optional("forward", measured.forward);
+  const bool backward = reader.optional("backward", measured.backward);
+  if (!forward && !backward) return;
+  out.measured = measured;
+  for (const std::string_view key : kWorkKeys)
+    if (const auto work = reader.find(key))
+      reader.take(work->error("a layer with measured times (forward, backward) has no work besides"));
 }
 
 Result<void> decode_layer(const Place& place, const ElementCounts& counts, models::LayerSpec& out) {
@@ -46,6 +66,7 @@ Result<void> decode_layer(const Place& place, const ElementCounts& counts, model
   reader.optional("forward_elements", out.work.forward_elements, 0, kMaxElements);
   reader.optional("dgrad_elements", out.work.dgrad_elements, 0, kMaxElements);
   reader.optional("wgrad_elements", out.work.wgrad_elements, 0, kMaxElements);
+  read_measured(reader, out);
   return reader.finish();
 }
 
@@ -69,6 +90,21 @@ Result<void> decode_model(const Place& place, TrainingSpec& out) {
 }
 
 }  // namespace
+
+Result<void> decode(const Place& place, models::MeasuredPass& out) {
+  if (place.node->kind == Node::Kind::scalar) {
+    RAILYARD_TRY(decode(place, out.time));
+  } else {
+    MapReader reader(place);
+    reader.optional("before", out.before);
+    reader.optional("time", out.time);
+    reader.optional("after", out.after);
+    RAILYARD_TRY(reader.finish());
+  }
+  if (std::max({out.before, out.time, out.after}) > std::chrono::hours(kLongestPassHours))
+    return place.error("a measured time is at most an hour");
+  return {};
+}
 
 Result<void> decode(const Place& place, models::Parameter& out) {
   MapReader reader(place);

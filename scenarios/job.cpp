@@ -10,7 +10,9 @@ bool Job::finished() const {
   return std::ranges::all_of(hosts, [](const auto& host) { return host->finished(); });
 }
 
-Job make_job(RunContext& context) {
+Job make_job(RunContext& context) { return make_job(context, context.bound.parameters.host); }
+
+Job make_job(RunContext& context, const sim::HostParameters& host) {
   Job job;
   const sim::Parameters& parameters = context.bound.parameters;
   const sim::GpuTiming timing{parameters.host.launch_latency, parameters.gpu.kernel_gap,
@@ -19,7 +21,7 @@ Job make_job(RunContext& context) {
     job.gpus.push_back(std::make_unique<sim::Gpu>(context.simulation.queue(), context.trace,
                                                   member.rank.value(), timing));
     job.hosts.push_back(std::make_unique<sim::HostThread>(context.simulation.queue(),
-                                                          *job.gpus.back(), parameters.host));
+                                                          *job.gpus.back(), host));
     apply_faults(context, member.rank.value(), *job.gpus.back(), *job.hosts.back());
   }
   return job;

@@ -18,7 +18,8 @@ struct Job {
   [[nodiscard]] bool finished() const;
 };
 
-Job make_job(RunContext& context);
+Job make_job(RunContext& context);  // hosts that cost what the profile says
+Job make_job(RunContext& context, const sim::HostParameters& host);
 
 // Runs the queue; if the job then is not at its end, says who waits for whom.
 void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*>& runners,

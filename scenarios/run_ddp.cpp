@@ -78,7 +78,7 @@ Result<void> run_ddp_job(RunContext& context) {
   const std::unique_ptr<sim::CollectiveRunner> runner = make_runner(context, communication);
   RAILYARD_TRY(plan_iterations(context, network, options, *runner, program));
 
-  Job job = make_job(context);
+  Job job = make_job(context, models::ddp_host(context.bound.parameters.host, options));
   const auto ranks = start_ranks(program, *runner, job);
   run_job(context, {runner.get()}, job);
   context.result.stream_names = {"compute", "communication"};

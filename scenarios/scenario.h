@@ -32,6 +32,7 @@
 
 #include "models/ddp/buckets.h"
 #include "models/ddp/comm_hook.h"
+#include "models/ddp/step.h"
 #include "scenarios/document.h"
 #include "scenarios/nccl_setup.h"
 #include "scenarios/training_spec.h"
@@ -112,6 +113,7 @@ struct DdpSpec : TrainingSpec {
   bool broadcast_buffers = true;
   std::int64_t gradient_accumulation = 1;  // micro-batches per step, all but the last in no_sync()
   models::CommHook comm_hook = models::CommHook::none;
+  std::optional<models::DdpMeasured> measured;  // host times of a trace (railyard trace import)
 };
 
 enum class Objective { step_time, time, busbw, exposed_communication };

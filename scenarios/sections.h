@@ -37,6 +37,9 @@ Result<void> decode(const Place& place, DdpSpec& out);
 Result<void> decode(const Place& place, models::NetworkSpec& out);
 Result<void> decode(const Place& place, models::Parameter& out);
 
+// decode_training.cpp: a kernel's time alone, or {before: ..., time: ..., after: ...}.
+Result<void> decode(const Place& place, models::MeasuredPass& out);
+
 // explore.cpp
 Result<void> decode(const Place& place, Exploration& out);
 // Every value of every axis, put into the scenario alone, must give a scenario that can be read.

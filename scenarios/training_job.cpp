@@ -156,6 +156,7 @@ void add_calls(const TrainingProgram& program, const models::WorkloadRank& rank,
 }
 
 void add_rates(const RunContext& context, const TrainingProgram& program, TrainingResult& result) {
+  if (program.network == nullptr) return;
   const double seconds = sim::to_seconds(result.step_time);
   const auto ranks = static_cast<double>(context.bound.world.size());
   const double samples = program.samples_per_step * program.data_ranks;
@@ -193,8 +194,9 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
   const models::WorkloadRank& first = *ranks.front();
   const std::size_t iterations = first.marks.size();
   result.scheme = program.scheme;
-  result.model = program.network->name();
-  result.model_parameters = models::parameter_count(*program.network);
+  result.model = program.network == nullptr ? program.model : program.network->name();
+  if (program.network != nullptr)
+    result.model_parameters = models::parameter_count(*program.network);
   for (std::size_t i = 1; i <= iterations; ++i)
     result.iterations.push_back(last_end(ranks, i) - last_end(ranks, i - 1));
   result.step_time = result.iterations.back();
@@ -233,7 +235,7 @@ Result<std::size_t> group_size(Bound& bound, const std::string& group) {
 
 Result<void> run_training(RunContext& context, const TrainingProgram& program) {
   RAILYARD_ASSIGN(const Communicators communicators, make_communicators(context, program));
-  Job job = make_job(context);
+  Job job = make_job(context, program.host.value_or(context.bound.parameters.host));
   const Ranks ranks = start_ranks(program, communicators, job);
   for (std::size_t r = 0; r < ranks.size(); ++r) job.hosts[r]->start(program.start(*ranks[r]));
   std::vector<const sim::CollectiveRunner*> runners;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,8 @@ struct TrainingProgram {
   std::string scheme;
   std::string_view key;  // the scenario's, for places in errors
   const TrainingSpec* spec = nullptr;
-  const models::NeuralNetwork* network = nullptr;
+  const models::NeuralNetwork* network = nullptr;  // null: not known, and `model` is its name
+  std::string model;
   const models::CallTable* calls = nullptr;
   std::vector<std::string> groups;   // names, by the program's groups
   std::vector<std::string> streams;  // that it adds behind compute and the groups'
@@ -29,6 +31,7 @@ struct TrainingProgram {
   double data_ranks = 0;          // how many ranks work on samples of their own
   sim::Duration compute_alone{};  // kernels of one iteration
   std::vector<MemoryRow> memory;
+  std::optional<sim::HostParameters> host;  // where not the profile's
   double launches = 0;  // host operations of a rank and iteration, about
 };
 

@@ -29,15 +29,6 @@ constexpr std::array kNames{Name{"allreduce", Collective::all_reduce},
                             Name{"gather", Collective::gather},
                             Name{"scatter", Collective::scatter}};
 
-std::optional<Collective> collective_of(std::string_view text) {
-  std::string name;
-  for (const char c : text)
-    if (c != '_' && c != ':') name += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  for (const Name& each : kNames)
-    if (name.starts_with(each.text)) return each.collective;
-  return std::nullopt;
-}
-
 struct Type {
   std::string_view name;
   std::int64_t bytes;
@@ -47,21 +38,10 @@ constexpr std::array kTypes{Type{"Float8", 1}, Type{"Float", 4},    Type{"Double
                             Type{"Long", 8},   Type{"Short", 2},    Type{"Byte", 1},
                             Type{"Char", 1},   Type{"Bool", 1}};
 
-std::int64_t bytes_of_type(std::string_view type) {
-  for (const Type& each : kTypes)
-    if (type == each.name || (each.name == "Float8" && type.starts_with("Float8")))
-      return each.bytes;
-  return 0;
-}
-
 // "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)" -> "AllReduce_Sum_f32_RING_LL"
 std::string_view after_kernel(std::string_view kernel) {
   const std::size_t bar = kernel.find('_');
   return bar == kernel.npos ? std::string_view{} : kernel.substr(bar + 1);
-}
-
-bool is_nccl_kernel(std::string_view name) {
-  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
 }
 
 // What the arguments of a kernel or of record_param_comms say.
@@ -81,7 +61,28 @@ void describe(const TraceEvent& event, KinetoCollective& out) {
   out.uneven = split("args.In split size") || split("args.Out split size");
 }
 
-// The whole buffer, from elements and type.
+}  // namespace
+
+std::optional<Collective> collective_of(std::string_view text) {
+  std::string name;
+  for (const char c : text)
+    if (c != '_' && c != ':') name += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  for (const Name& each : kNames)
+    if (name.starts_with(each.text)) return each.collective;
+  return std::nullopt;
+}
+
+std::int64_t bytes_of_type(std::string_view type) {
+  for (const Type& each : kTypes)
+    if (type == each.name || (each.name == "Float8" && type.starts_with("Float8")))
+      return each.bytes;
+  return 0;
+}
+
+bool is_nccl_kernel(std::string_view name) {
+  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
+}
+
 std::optional<std::int64_t> whole_bytes(const KinetoCollective& call) {
   const std::int64_t size = bytes_of_type(call.dtype);
   const bool grows =
@@ -92,9 +93,13 @@ std::optional<std::int64_t> whole_bytes(const KinetoCollective& call) {
   return elements * size;
 }
 
+namespace {
+
 class Reader {
  public:
-  explicit Reader(std::string_view name) { trace_.source = name; }
+  Reader(std::string_view name, const TraceSink& also) : also_(also) {
+    trace_.source = name;
+  }
 
   sim::Result<KinetoTrace> read(std::string_view text) {
     const TraceSink sink{
@@ -109,6 +114,7 @@ class Reader {
 
  private:
   void value(std::string_view path, std::string_view value) {
+    if (also_.value) also_.value(path, value);
     if (path == "distributedInfo.rank") trace_.rank = to_integer(value).value_or(-1);
     if (path == "distributedInfo.world_size") trace_.world_size = to_integer(value).value_or(-1);
     if (path == "distributedInfo.backend") trace_.backend = value;
@@ -119,6 +125,7 @@ class Reader {
 
   void event(const TraceEvent& event) {
     ++trace_.events;
+    if (also_.event) also_.event(event);
     if (event.text("ph") != "X") return;
     const std::string_view category = event.text("cat"), name = event.text("name");
     const bool kernel = category == "kernel" || category == "Kernel";
@@ -198,6 +205,7 @@ class Reader {
     to.uneven = from.uneven;
   }
 
+  const TraceSink& also_;
   KinetoTrace trace_;
   Notes notes_;
   std::vector<std::int64_t> ids_;  // External id of each collective
@@ -207,10 +215,15 @@ class Reader {
 
 }  // namespace
 
-sim::Result<KinetoTrace> read_kineto(std::string_view text, std::string_view name) {
+sim::Result<KinetoTrace> read_kineto_with(std::string_view text, std::string_view name,
+                                          const TraceSink& also) {
   const LogKind kind = identify(text).kind;
   if (kind != LogKind::kineto) return other_log(text, std::string(name), LogKind::kineto);
-  return Reader(name).read(text);
+  return Reader(name, also).read(text);
+}
+
+sim::Result<KinetoTrace> read_kineto(std::string_view text, std::string_view name) {
+  return read_kineto_with(text, name, {});
 }
 
 }  // namespace railyard::calibrate

@@ -28,6 +28,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/readers/kineto_events.h"
 #include "calibrate/readers/measurement.h"
 #include "sim/result.h"
 
@@ -47,6 +48,15 @@ struct KinetoCollective {
   std::int64_t device = -1, stream = -1;
   std::int64_t start_ns = 0, end_ns = 0;  // on the clock of this trace
 };
+
+// Whether a kernel is one of NCCL's.
+bool is_nccl_kernel(std::string_view name);
+// Of an element, by PyTorch's name of the type ("BFloat16"); 0 if it is unknown.
+std::int64_t bytes_of_type(std::string_view type);
+// The collective that PyTorch's name, or NCCL's in a kernel's, stands for.
+std::optional<sim::Collective> collective_of(std::string_view text);
+// The bytes of the whole buffer, from elements and type.
+std::optional<std::int64_t> whole_bytes(const KinetoCollective& call);
 
 struct KinetoTime {
   std::uint64_t count = 0;
@@ -72,6 +82,9 @@ struct KinetoTrace {
 
 // Errors: gzip, another tool's file (named), JSON that breaks off (with line and column).
 sim::Result<KinetoTrace> read_kineto(std::string_view text, std::string_view name);
+// The same, and `also` sees every event and value: one pass for whoever wants more.
+sim::Result<KinetoTrace> read_kineto_with(std::string_view text, std::string_view name,
+                                          const TraceSink& also);
 
 struct KinetoMerged {
   KinetoCollective call;  // of the rank that came last: the shortest

@@ -111,7 +111,7 @@ std::string_view describe(LogKind kind) {
     case LogKind::osu: return "an OSU log";
     case LogKind::kineto: return "a trace of the PyTorch profiler";
     case LogKind::execution_trace:
-      return "an execution trace (PyTorch, Chakra), which has no reader";
+      return "an execution trace (PyTorch, Chakra), which holds no times";
     case LogKind::nccl_log: return "a log of NCCL_DEBUG=INFO without measurements";
   }
   return "";

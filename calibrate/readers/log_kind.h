@@ -32,7 +32,7 @@ enum class LogKind {
   p2p_bandwidth,
   osu,
   kineto,
-  execution_trace,  // PyTorch's or Chakra's, no reader
+  execution_trace,  // PyTorch's or Chakra's: no times, so nothing measured
   nccl_log          // NCCL_DEBUG=INFO only
 };
 

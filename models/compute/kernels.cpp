@@ -32,17 +32,26 @@ KernelTime KernelModel::roofline(Flops work, Bytes traffic, LayerKind kind) cons
   return at_least_minimum({arithmetic, sim::KernelBound::compute});
 }
 
+KernelTime KernelModel::measured(const Layer& layer, sim::Duration time, std::int64_t samples) {
+  const bool products = layer.kind == LayerKind::gemm || layer.kind == LayerKind::conv ||
+                        layer.kind == LayerKind::attention;
+  return {time * samples, products ? sim::KernelBound::compute : sim::KernelBound::memory};
+}
+
 KernelTime KernelModel::forward(const Layer& layer, std::int64_t samples) const {
+  if (layer.measured) return measured(layer, layer.measured->forward.time, samples);
   return roofline(layer.work.forward_flops * samples, forward_traffic(layer, samples, compute_),
                   layer.kind);
 }
 
 KernelTime KernelModel::dgrad(const Layer& layer, std::int64_t samples) const {
+  if (layer.measured) return {};
   return roofline(layer.work.dgrad_flops * samples, dgrad_traffic(layer, samples, compute_),
                   layer.kind);
 }
 
 KernelTime KernelModel::wgrad(const Layer& layer, std::int64_t samples) const {
+  if (layer.measured) return measured(layer, layer.measured->backward.time, samples);
   return roofline(layer.work.wgrad_flops * samples, wgrad_traffic(layer, samples, compute_),
                   layer.kind);
 }

@@ -13,6 +13,8 @@
 // (SGD: read gradient and weight, write weight), 20 (momentum), 28 (Adam), in multi-tensor
 // launches.
 //
+// A layer with measured times takes those, times the samples: forward, and backward in one kernel.
+//
 // Source: facts of public models and traces (kernel counts per layer, bytes per parameter). Stops
 // being valid for kernels too small to fill the GPU (no wave quantisation), unfused attention, and
 // framework-specific fusions.
@@ -43,6 +45,8 @@ class KernelModel {
   [[nodiscard]] KernelTime move(Bytes traffic) const;
 
  private:
+  [[nodiscard]] static KernelTime measured(const Layer& layer, sim::Duration time,
+                                           std::int64_t samples);
   [[nodiscard]] KernelTime at_least_minimum(KernelTime time) const;
   [[nodiscard]] KernelTime roofline(Flops work, Bytes traffic, LayerKind kind) const;
 

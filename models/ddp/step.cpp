@@ -58,7 +58,8 @@ Task rebuild_buckets(const DdpProgram& program, DdpRank& rank, const DdpCollecti
 Task unflatten_buffers(const DdpProgram& program, DdpRank& rank, std::size_t piece,
                        GpuEventId broadcast_over) {
   rank.host->gpu().wait(rank.compute, broadcast_over);
-  co_await rank.host->launch(rank.compute, program.flatten_buffers[piece]);
+  if (!program.flatten_buffers.empty())
+    co_await rank.host->launch(rank.compute, program.flatten_buffers[piece]);
 }
 
 Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
@@ -69,7 +70,8 @@ Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollec
       const std::size_t done = i - kBroadcastsInFlight;
       co_await unflatten_buffers(program, rank, done, over[done]);
     }
-    co_await host.launch(rank.compute, program.flatten_buffers[i]);
+    if (!program.flatten_buffers.empty())
+      co_await host.launch(rank.compute, program.flatten_buffers[i]);
     GpuEventId ready;
     co_await launch_collective(rank, calls.buffers[i], program.buffer_name, ready);
     over.push_back(host.gpu().record(rank.communication));
@@ -120,12 +122,30 @@ Task launch_bitmap(const DdpProgram& program, DdpRank& rank, const DdpCollective
   }
 }
 
+Task launch_all(const DdpProgram::Launches& launches, DdpRank& rank) {
+  sim::HostThread& host = *rank.host;
+  co_await host.busy(launches.before);
+  for (const Kernel& kernel : launches.kernels) co_await host.launch(rank.compute, kernel);
+  co_await host.busy(launches.after);
+}
+
+Task forward(const DdpProgram& program, DdpRank& rank) {
+  sim::HostThread& host = *rank.host;
+  for (const DdpProgram::Launches& layer : program.forward) {
+    co_await host.busy(layer.before);
+    for (const Kernel& kernel : layer.kernels) co_await host.launch(rank.compute, kernel);
+    co_await host.busy(layer.after);
+  }
+}
+
 // Forward and backward of a micro-batch inside no_sync(); the first finds no gradient to add to.
 Task accumulate(const DdpProgram& program, DdpRank& rank, bool first) {
   sim::HostThread& host = *rank.host;
-  for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
+  co_await forward(program, rank);
   for (const DdpProgram::BackwardStep& step : program.backward) {
+    co_await host.busy(step.before);
     for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
+    co_await host.busy(step.after);
     for (const std::uint32_t parameter : step.parameters)
       if (!first) co_await host.launch(rank.compute, program.accumulate[parameter]);
   }
@@ -140,8 +160,11 @@ Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
   rank.marks.back().bucket_ready.resize(buckets.size());
   for (const std::uint32_t parameter : program.unused) reducer.mark_ready(parameter);
   for (const DdpProgram::BackwardStep& step : program.backward) {
+    co_await host.busy(step.before);
     for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
+    co_await host.busy(step.after);
     for (const std::uint32_t parameter : step.parameters) {
+      co_await host.busy(program.hook);
       if (program.accumulation > 1)
         co_await host.launch(rank.compute, program.accumulate[parameter]);
       if (!at_end) co_await host.launch(rank.compute, program.copy_in[parameter]);
@@ -174,8 +197,10 @@ Task finalize(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
     for (const std::uint32_t parameter : buckets[b].parameters) {
       if (std::ranges::binary_search(program.unused, parameter))
         co_await read_bitmap(rank, done);  // unused by all ranks: its gradient stays as it is
-      else if (!program.copy_out.empty())
+      else if (!program.copy_out.empty()) {
+        co_await host.busy(program.copy_back);
         co_await host.launch(rank.compute, program.copy_out[parameter]);
+      }
     }
   }
   for (const GpuEventId event : done.unused) host.gpu().wait(rank.compute, event);
@@ -206,9 +231,20 @@ void add_layers(const NeuralNetwork& network, const DdpOptions& options, const K
 
   const LayerOptions each{options.batch_per_gpu, options.autocast, options.recompute,
                           options.compute};
-  for (const Layer& layer : layers) add_forward(layer, each, kernels, trace, program.forward);
+  const auto pace = [](const std::optional<MeasuredLayer>& measured, auto pass,
+                       DdpProgram::Launches& out) {
+    if (!measured) return;
+    out.before = ((*measured).*pass).before;
+    out.after = ((*measured).*pass).after;
+  };
+  for (const Layer& layer : layers) {
+    DdpProgram::Launches& step = program.forward.emplace_back();
+    add_forward(layer, each, kernels, trace, step.kernels);
+    pace(layer.measured, &MeasuredLayer::forward, step);
+  }
   for (std::size_t l = layers.size(); l-- > 0;) {
     DdpProgram::BackwardStep step;
+    pace(layers[l].measured, &MeasuredLayer::backward, step);
     add_backward(layers[l], each, kernels, trace, step.kernels);
     step.parameters = arrive[l];
     program.backward.push_back(std::move(step));
@@ -236,7 +272,22 @@ void add_copies(const NeuralNetwork& network, const DdpOptions& options, const K
   for (const DdpCall& piece : buffer_pieces(network.buffers()))
     program.flatten_buffers.push_back(
         named(kernels.move(piece.size * 2), trace.name("flatten buffers")));
-  program.optimizer = optimizer_kernels(inputs.tensors.size(), optimizer, kernels, trace);
+  program.optimizer.kernels = optimizer_kernels(inputs.tensors.size(), optimizer, kernels, trace);
+}
+
+DdpProgram::Launches measured_launches(const MeasuredPass& pass, std::uint32_t name) {
+  DdpProgram::Launches out{{}, pass.before, pass.after};
+  if (pass.time.count() > 0) out.kernels.push_back({pass.time, sim::KernelBound::memory, name});
+  return out;
+}
+
+void add_measured(const DdpOptions& options, sim::Trace& trace, DdpProgram& program) {
+  if (!options.measured) return;
+  program.start = measured_launches(options.measured->start, trace.name("start of step"));
+  program.optimizer = measured_launches(options.measured->optimizer, trace.name("optimizer"));
+  program.hook = options.measured->hook;
+  program.copy_back = options.measured->copy_back;
+  program.flatten_buffers.clear();
 }
 
 // Elements of a bucket in bytes, as they are and as a hook sends them.
@@ -306,11 +357,21 @@ Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOpti
   add_layers(network, options, kernels, trace, program);
   add_copies(network, options, kernels, trace, program);
   add_hook(network, options, kernels, trace, program);
+  add_measured(options, trace, program);
   program.bucket_name = trace.name("AllReduce bucket");
   program.buffer_name = trace.name("Broadcast buffers");
   program.rebuild_name = trace.name("Broadcast bucket layout");
   program.unused_name = trace.name("AllReduce used parameters");
   return program;
+}
+
+sim::HostParameters ddp_host(const sim::HostParameters& of_profile, const DdpOptions& options) {
+  sim::HostParameters host = of_profile;
+  if (!options.measured) return host;
+  host.op_launch = {};
+  host.grad_hook = {};
+  host.collective_launch = options.measured->collective;
+  return host;
 }
 
 Task run_ddp(const DdpProgram& program, DdpRank& rank) {
@@ -319,17 +380,18 @@ Task run_ddp(const DdpProgram& program, DdpRank& rank) {
     const DdpCollectives& calls = program.of_iteration(iteration);
     co_await host.begin_iteration();
     rank.marks.emplace_back();
+    co_await launch_all(program.start, rank);
     co_await rebuild_buckets(program, rank, calls);
     co_await broadcast_buffers(program, rank, calls);
     for (std::int64_t micro = 1; micro < program.accumulation; ++micro)
       co_await accumulate(program, rank, micro == 1);
-    for (const Kernel& kernel : program.forward) co_await host.launch(rank.compute, kernel);
+    co_await forward(program, rank);
     rank.marks.back().forward_end = host.gpu().record(rank.compute);
     Reductions done;
     co_await backward(program, rank, iteration, done);
     rank.marks.back().backward_end = host.gpu().record(rank.compute);
     co_await finalize(program, rank, iteration, done);
-    for (const Kernel& kernel : program.optimizer) co_await host.launch(rank.compute, kernel);
+    co_await launch_all(program.optimizer, rank);
     rank.marks.back().end = host.gpu().record(rank.compute);
     co_await host.end_iteration(rank.compute);
   }

@@ -19,6 +19,10 @@
 //              bucket is cast and divided on the compute stream, reduced in two bytes an element,
 //              and cast back in the future's callback, on a stream of its own
 //
+//   measured   with host times from a trace: those of the layers, and DdpMeasured's for what stands
+//              around them. Then launches cost nothing on top, and kernels that flatten buffers are
+//              part of `start`
+//
 // All of these collectives are in place. Not modelled: the kernel that zeroes the bucket's part of
 // an unused parameter; pieces of buffers end at 250 MiB, where PyTorch's end with a whole tensor.
 // The host never waits in a steady iteration without unused parameters; it runs ahead of the GPU
@@ -28,6 +32,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/compute/kernels.h"
@@ -37,9 +42,19 @@
 #include "sim/collective_runner.h"
 #include "sim/gpu.h"
 #include "sim/host.h"
+#include "sim/parameters.h"
 #include "sim/trace.h"
 
 namespace railyard::models {
+
+// What a step of a trace took outside of its layers; host times per gradient and per collective.
+struct DdpMeasured {
+  MeasuredPass start;      // before the buffers' broadcast
+  MeasuredPass optimizer;  // behind the last bucket; in place of a modelled one
+  sim::Duration hook{};        // a gradient's hook, the launch of its copy into the bucket included
+  sim::Duration collective{};  // a collective's launch
+  sim::Duration copy_back{};   // the launch of a gradient's copy out of its bucket
+};
 
 struct DdpOptions {
   BucketOptions buckets;
@@ -53,6 +68,7 @@ struct DdpOptions {
   std::int64_t iterations = 3;
   std::int64_t accumulation = 1;  // micro-batches per step, all but the last inside no_sync()
   CommHook hook = CommHook::none;
+  std::optional<DdpMeasured> measured;
 };
 
 // What DDP puts on the wire in one iteration.
@@ -66,11 +82,17 @@ struct DdpCollectives {
 // The program of all ranks: kernels with their times, what arrives after which, and the
 // collectives. Built once, shared, not changed while it runs.
 struct DdpProgram {
-  struct BackwardStep {
-    std::vector<sim::Kernel> kernels;       // recomputed forward, dgrad, wgrad
+  // Kernels and the host's own time around their launches.
+  struct Launches {
+    std::vector<sim::Kernel> kernels;
+    sim::Duration before{};
+    sim::Duration after{};
+  };
+  struct BackwardStep : Launches {          // recomputed forward, dgrad, wgrad
     std::vector<std::uint32_t> parameters;  // whose gradients are then complete (DDP indices)
   };
-  std::vector<sim::Kernel> forward;
+  Launches start;  // of the iteration
+  std::vector<Launches> forward;
   std::vector<BackwardStep> backward;
   std::vector<sim::Kernel> copy_in;     // by DDP index: gradient -> bucket
   std::vector<sim::Kernel> copy_out;    // by DDP index: bucket -> gradient; empty with bucket views
@@ -80,8 +102,10 @@ struct DdpProgram {
   // the AllReduce, cast behind it. Empty without one.
   std::vector<std::vector<sim::Kernel>> compress;
   std::vector<std::vector<sim::Kernel>> decompress;
-  std::vector<sim::Kernel> optimizer;
-  std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers
+  Launches optimizer;
+  std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers, or none
+  sim::Duration hook{};       // host, before every gradient's copy into its bucket
+  sim::Duration copy_back{};  // host, before every copy out
   std::vector<std::uint32_t> unused;         // DDP indices
   BucketPlan plan;
   std::int64_t iteration_count = 0;
@@ -120,6 +144,9 @@ DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const D
 // Everything but `iterations` (the plans), which the caller fills in.
 Result<DdpProgram> build_ddp_program(const NeuralNetwork& network, const DdpOptions& options,
                                      const KernelModel& kernels, sim::Trace& trace);
+
+// Host costs under which a job runs: where they were measured, the program has them itself.
+sim::HostParameters ddp_host(const sim::HostParameters& of_profile, const DdpOptions& options);
 
 // One rank: its host, GPU and streams, and the events that mark its iterations.
 struct DdpRank {

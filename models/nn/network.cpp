@@ -111,12 +111,19 @@ Result<Layer> check_layer(LayerSpec& layer, const NameIndex& index, const Networ
   if (const auto negative = negative_count(layer.work))
     return bad_input(fmt::format("network '{}', layer '{}': {} must not be negative", spec.name,
                                  layer.name, *negative));
+  if (layer.measured)
+    for (const MeasuredPass* pass : {&layer.measured->forward, &layer.measured->backward})
+      if (std::min({pass->before, pass->time, pass->after}).count() < 0)
+        return bad_input(fmt::format("network '{}', layer '{}': a measured time must not be "
+                                     "negative",
+                                     spec.name, layer.name));
   RAILYARD_ASSIGN(auto parameters, resolve(layer, index, spec));
   return Layer{.name = std::move(layer.name),
                .kind = layer.kind,
                .has_dgrad = layer.has_dgrad,
                .parameters = std::move(parameters),
-               .work = layer.work};
+               .work = layer.work,
+               .measured = layer.measured};
 }
 
 Bytes traffic(std::int64_t per_sample, std::int64_t fixed, std::int64_t samples, Dtype compute) {

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,12 +67,28 @@ struct LayerWork {
   std::int64_t gradient_elements = 0;  // written by wgrad
 };
 
+// A pass of a layer as it was measured, with the host's time around its launch: the host works for
+// `before`, launches a kernel of `time`, and works for `after`.
+struct MeasuredPass {
+  sim::Duration before{};
+  sim::Duration time{};
+  sim::Duration after{};
+};
+
+// Measured in place of LayerWork: for one sample (whatever the batch of the measurement was), with
+// all of backward in one piece. The host's times do not grow with the batch.
+struct MeasuredLayer {
+  MeasuredPass forward{};
+  MeasuredPass backward{};
+};
+
 struct Layer {
   std::string name{};
   LayerKind kind = LayerKind::gemm;
   bool has_dgrad = true;  // false for the first layer: its input needs no gradient
   std::vector<std::uint32_t> parameters{};  // indices, weight before bias
   LayerWork work{};
+  std::optional<MeasuredLayer> measured{};
 };
 
 // Element counts of registered buffers; DDP broadcasts them coalesced by type at each forward.
@@ -88,6 +105,7 @@ struct LayerSpec {
   bool has_dgrad = true;
   std::vector<std::string> parameters{};
   LayerWork work{};
+  std::optional<MeasuredLayer> measured{};
 };
 
 struct NetworkSpec {

@@ -24,7 +24,8 @@ void add_forward(const Layer& layer, const LayerOptions& options, const KernelMo
         named(kernels.move(sim::bytes(layer.work.weight_elements *
                                       (element_size(Dtype::fp32) + element_size(options.compute)))),
               trace.name("cast weights")));
-  out.push_back(named(kernels.forward(layer, options.samples), trace.name(layer.name)));
+  const KernelTime time = kernels.forward(layer, options.samples);
+  if (!layer.measured || time.time.count() > 0) out.push_back(named(time, trace.name(layer.name)));
 }
 
 void add_backward(const Layer& layer, const LayerOptions& options, const KernelModel& kernels,
@@ -35,8 +36,9 @@ void add_backward(const Layer& layer, const LayerOptions& options, const KernelM
   if (const KernelTime time = kernels.dgrad(layer, options.samples);
       layer.has_dgrad && time.time.count() > 0)
     out.push_back(named(time, trace.name("dgrad " + layer.name)));
+  const std::string last = layer.measured ? "backward " : "wgrad ";
   if (const KernelTime time = kernels.wgrad(layer, options.samples); time.time.count() > 0)
-    out.push_back(named(time, trace.name("wgrad " + layer.name)));
+    out.push_back(named(time, trace.name(last + layer.name)));
 }
 
 std::vector<sim::Kernel> optimizer_kernels(std::size_t tensors, Bytes traffic,
@@ -51,11 +53,16 @@ std::vector<sim::Kernel> optimizer_kernels(std::size_t tensors, Bytes traffic,
 }
 
 Result<void> check_batch(const NeuralNetwork& network, std::int64_t samples) {
-  sim::Int128 elements = 0;
+  sim::Int128 elements = 0, measured = 0;
   for (const Layer& layer : network.layers())
     elements += sim::Int128(layer.work.forward_elements) + layer.work.dgrad_elements +
                 layer.work.wgrad_elements;
-  const sim::Int128 most = std::max(elements * 8, sim::Int128(training_flops(network).raw()));
+  for (const Layer& layer : network.layers())
+    if (layer.measured)
+      measured += sim::Int128(layer.measured->forward.time.count()) +
+                  layer.measured->backward.time.count();
+  const sim::Int128 most =
+      std::max({elements * 8, measured, sim::Int128(training_flops(network).raw())});
   if (most * samples < sim::Int128(1) << 62) return {};
   return sim::bad_input(fmt::format("batch_per_gpu {} is too large: the work of one step of {} "
                                     "does not fit 62 bits",

@@ -36,9 +36,10 @@ TimeUnit unit_for(sim::Duration longest) {
 
 std::string step_table(const StepResult& step, std::string_view exposing, std::string_view rest) {
   Table table({{"", Align::left}, {""}, {"", Align::left}});
-  table.add(
-      {"Step time", human(step.step_time),
-       fmt::format("{} samples/s, bound by {}", digits(step.samples_per_second), step.bound_by)});
+  const std::string rate = step.samples_per_second > 0
+                               ? digits(step.samples_per_second) + " samples/s, "
+                               : std::string();  // a replay does not know what a sample is
+  table.add({"Step time", human(step.step_time), rate + "bound by " + step.bound_by});
   table.add({"  forward", human(step.forward), ""});
   table.add({"  backward", human(step.backward), ""});
   table.add({"  the rest", human(step.after_backward), std::string(rest)});

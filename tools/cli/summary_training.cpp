@@ -74,10 +74,12 @@ std::string memory(const TrainingResult& result, const SummaryStyle& style) {
 }  // namespace
 
 std::string summary_training(const TrainingResult& result, const SummaryStyle& style) {
-  std::string text = fmt::format("{}: {}, {} parameters\n\n", result.scheme, result.model,
-                                 count(result.model_parameters));
+  const std::string size = result.model_parameters > 0
+                               ? fmt::format(", {} parameters", count(result.model_parameters))
+                               : std::string();
+  std::string text = fmt::format("{}: {}{}\n\n", result.scheme, result.model, size);
   text += step_table(result, "", "reductions still under way, optimizer");
-  text += "  " + rates(result) + "\n";
+  if (result.flops_per_gpu > 0) text += "  " + rates(result) + "\n";
   text += iterations(result, style);
   text += calls(result, style);
   text += memory(result, style);

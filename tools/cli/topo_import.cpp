@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "algorithms/nccl/node_topology.h"
 #include "scenarios/machine_yaml.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/json_parts.h"
 #include "tools/cli/nccl_plan.h"
+#include "tools/cli/text_output.h"
 #include "topologies/import/importer.h"
 #include "topologies/import/text_file.h"
 #include "topologies/machine_hardware.h"
@@ -125,26 +125,6 @@ Json json_of(const Read& read) {
   json["assumptions"] = imported.assumptions;
   json["paths"] = paths_of(machine);
   return out;
-}
-
-// Complete or not at all: written beside the target, then renamed.
-Result<void> write_text(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".part";
-  std::error_code failed;
-  {
-    std::ofstream file(draft, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) {
-      std::filesystem::remove(draft, failed);
-      return sim::Error{sim::ErrorCode::io, "cannot be written", path};
-    }
-  }
-  std::filesystem::rename(draft, path, failed);
-  if (!failed) return {};
-  const std::string why = failed.message();
-  std::filesystem::remove(draft, failed);
-  return sim::Error{sim::ErrorCode::io, "cannot be written: " + why, path};
 }
 
 Result<void> write_cluster(const std::vector<Read>& files, const std::string& output) {

@@ -222,6 +222,6 @@ TEST_CASE("kineto: errors") {
   CHECK(error_of(read_kineto, "{\"traceEvents\": [\n oops]}") ==
         "test.log:2:2: not JSON here: \"oops]}\"");
   CHECK(error_of(read_kineto, "{\"schema\": \"1\", \"nodes\": []}") ==
-        "test.log:1: this is an execution trace (PyTorch, Chakra), which has no reader "
+        "test.log:1: this is an execution trace (PyTorch, Chakra), which holds no times "
         "(\"nodes\"), expected a trace of the PyTorch profiler");
 }
