@@ -23,7 +23,8 @@ void read_call(MapReader& reader, ReplayItemSpec& out) {
     if (collective.ok())
       out.collective = collective.value();
     else
-      reader.take(place.error(collective.error().message + "; a call of another kind has a 'time'"));
+      reader.take(
+          place.error(collective.error().message + "; a call of another kind has a 'time'"));
     reader.optional("dtype", out.dtype);
     reader.optional("root", out.root);
     if (out.size.raw() == 0) reader.take(reader.find("size")->error("a call carries something"));
@@ -42,8 +43,9 @@ void read_kernels(MapReader& reader, ReplayItemSpec& out) {
   reader.optional("bound", out.bound);
   reader.optional("stream", out.stream);
   if (!out.kernel && !reader.has("before") && !reader.has("after"))
-    reader.take(reader.place().error("one of kernel, before, after, call, wait and synchronize is "
-                                     "expected"));
+    reader.take(
+        reader.place().error("one of kernel, before, after, call, wait and synchronize is "
+                             "expected"));
 }
 
 // Counts calls, so that a wait can be checked; sums up all times, so that they fit a run.
@@ -62,9 +64,9 @@ Result<void> read_list(MapReader& reader, std::string_view key, std::vector<Repl
     const ReplayItemSpec& item = out[i];
     if (item.action == ReplayAction::call) ++totals.calls;
     if (item.action == ReplayAction::wait && item.waits_for > totals.calls)
-      return place->item(i).error(fmt::format(
-          "it waits for call {} of the step, but only {} came before", item.waits_for,
-          totals.calls));
+      return place->item(i).error(
+          fmt::format("it waits for call {} of the step, but only {} came before", item.waits_for,
+                      totals.calls));
     totals.time += sim::Int128(item.before.count()) + item.after.count() +
                    item.kernel.value_or(sim::Duration{}).count();
   }
@@ -104,8 +106,7 @@ Result<void> decode(const Place& place, ReplaySpec& out) {
   RAILYARD_TRY(reader.finish());
   if (totals.items == 0)
     return place.error("one of forward, backward and after_backward must have items");
-  if (totals.items > kMostItems)
-    return place.error(fmt::format("more than {} items", kMostItems));
+  if (totals.items > kMostItems) return place.error(fmt::format("more than {} items", kMostItems));
   if (totals.time * out.training.iterations > sim::Int128(1) << 62)
     return place.error("all iterations together take longer than 53 days");
   return {};

@@ -17,7 +17,7 @@ constexpr double kMaxFlops = 9e18;
 constexpr std::int64_t kMaxBatch = 1'000'000;
 
 constexpr std::array<std::string_view, 8> kWorkKeys{
-    "forward_flops", "dgrad_flops",      "wgrad_flops",    "input_elements",
+    "forward_flops",   "dgrad_flops",      "wgrad_flops",    "input_elements",
     "output_elements", "forward_elements", "dgrad_elements", "wgrad_elements"};
 constexpr std::int64_t kLongestPassHours = 1;
 
@@ -40,7 +40,8 @@ void read_measured(MapReader& reader, models::LayerSpec& out) {
   out.measured = measured;
   for (const std::string_view key : kWorkKeys)
     if (const auto work = reader.find(key))
-      reader.take(work->error("a layer with measured times (forward, backward) has no work besides"));
+      reader.take(
+          work->error("a layer with measured times (forward, backward) has no work besides"));
 }
 
 Result<void> decode_layer(const Place& place, const ElementCounts& counts, models::LayerSpec& out) {

@@ -102,7 +102,8 @@ DdpResult report_steps(const StepReportInput& input) {
   const std::int64_t passes = input.program.accumulation;
   for (const models::DdpProgram::Launches& each : input.program.forward)
     result.compute_alone += alone(each.kernels) * passes;
-  result.compute_alone += alone(input.program.start.kernels) + alone(input.program.optimizer.kernels);
+  result.compute_alone +=
+      alone(input.program.start.kernels) + alone(input.program.optimizer.kernels);
   if (passes > 1) result.compute_alone += alone(input.program.accumulate) * (passes - 1);
   for (const auto* hook : {&input.program.compress, &input.program.decompress})
     if (!hook->empty()) result.compute_alone += alone(hook->back());

@@ -32,7 +32,7 @@ struct TrainingProgram {
   sim::Duration compute_alone{};  // kernels of one iteration
   std::vector<MemoryRow> memory;
   std::optional<sim::HostParameters> host;  // where not the profile's
-  double launches = 0;  // host operations of a rank and iteration, about
+  double launches = 0;                      // host operations of a rank and iteration, about
 };
 
 // Reports into context.result.training.

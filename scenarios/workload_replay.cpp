@@ -17,8 +17,8 @@ using models::ReplayStep;
 // Of the collectives whose size a rank states for itself: nccl-tests' size is that of all.
 bool per_rank(sim::Collective collective) {
   return collective == sim::Collective::all_gather ||
-         collective == sim::Collective::reduce_scatter ||
-         collective == sim::Collective::gather || collective == sim::Collective::scatter;
+         collective == sim::Collective::reduce_scatter || collective == sim::Collective::gather ||
+         collective == sim::Collective::scatter;
 }
 
 std::size_t index_in(std::vector<std::string>& names, const std::string& name) {
@@ -64,16 +64,16 @@ class Builder {
     call.collective = *item.collective;
     call.element_size = models::element_size(item.dtype);
     const auto parts = per_rank(call.collective) ? static_cast<std::int64_t>(ranks) : 1;
-    call.size =
-        sim::bytes(item.size.raw() / parts / call.element_size * call.element_size);
+    call.size = sim::bytes(item.size.raw() / parts / call.element_size * call.element_size);
     call.root = item.root;
     if (call.size.raw() == 0)
-      return sim::bad_input(fmt::format("{} of {} bytes is less than an element for each of {} "
-                                        "ranks",
-                                        item.name, item.size.raw(), ranks));
+      return sim::bad_input(
+          fmt::format("{} of {} bytes is less than an element for each of {} "
+                      "ranks",
+                      item.name, item.size.raw(), ranks));
     if (call.root >= ranks)
-      return sim::bad_input(fmt::format("{} has root {}, but its group {} ranks", item.name,
-                                        call.root, ranks));
+      return sim::bad_input(
+          fmt::format("{} has root {}, but its group {} ranks", item.name, call.root, ranks));
     const std::string label = fmt::format("{} {}", sim::to_text(call.collective), item.group);
     step.collective = {program.calls.add(call), trace_.name(label)};
     return {};

@@ -9,10 +9,9 @@ namespace railyard::scenarios {
 std::vector<NamedGroup> Workload::own_groups() const { return {}; }
 
 std::span<const WorkloadKind> workload_kinds() {
-  static constexpr std::array kKinds{WorkloadKind{"fsdp", decode_fsdp},
-                                     WorkloadKind{"megatron", decode_megatron},
-                                     WorkloadKind{"replay", decode_replay},
-                                     WorkloadKind{"kv", decode_kv}};
+  static constexpr std::array kKinds{
+      WorkloadKind{"fsdp", decode_fsdp}, WorkloadKind{"megatron", decode_megatron},
+      WorkloadKind{"replay", decode_replay}, WorkloadKind{"kv", decode_kv}};
   return kKinds;
 }
 

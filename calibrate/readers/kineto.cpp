@@ -97,9 +97,7 @@ namespace {
 
 class Reader {
  public:
-  Reader(std::string_view name, const TraceSink& also) : also_(also) {
-    trace_.source = name;
-  }
+  Reader(std::string_view name, const TraceSink& also) : also_(also) { trace_.source = name; }
 
   sim::Result<KinetoTrace> read(std::string_view text) {
     const TraceSink sink{

@@ -8,9 +8,10 @@
 namespace railyard::calibrate {
 namespace {
 
-constexpr std::array kUsualCapsMb{1.,  2.,  4.,  5.,  8.,   10.,  12.,  15.,  16.,  20.,  25.,  30.,
-                                  32., 35., 40., 50., 60.,  64.,  75.,  80.,  100., 120., 125., 128.,
-                                  150., 200., 250., 256., 300., 400., 500., 512., 1000., 1024.};
+constexpr std::array kUsualCapsMb{1.,   2.,   4.,   5.,   8.,   10.,   12.,  15.,  16.,
+                                  20.,  25.,  30.,  32.,  35.,  40.,   50.,  60.,  64.,
+                                  75.,  80.,  100., 120., 125., 128.,  150., 200., 250.,
+                                  256., 300., 400., 500., 512., 1000., 1024.};
 constexpr std::int64_t kSteadyIteration = 4;  // buckets are rebuilt before it in every mode
 
 struct TypeName {
@@ -18,10 +19,10 @@ struct TypeName {
   models::Dtype dtype;
 };
 constexpr std::array kTypeNames{
-    TypeName{"Float", models::Dtype::fp32},    TypeName{"Double", models::Dtype::fp64},
-    TypeName{"Half", models::Dtype::fp16},     TypeName{"BFloat16", models::Dtype::bf16},
-    TypeName{"Long", models::Dtype::int64},    TypeName{"Int", models::Dtype::int32},
-    TypeName{"Char", models::Dtype::int8},     TypeName{"Byte", models::Dtype::int8},
+    TypeName{"Float", models::Dtype::fp32}, TypeName{"Double", models::Dtype::fp64},
+    TypeName{"Half", models::Dtype::fp16},  TypeName{"BFloat16", models::Dtype::bf16},
+    TypeName{"Long", models::Dtype::int64}, TypeName{"Int", models::Dtype::int32},
+    TypeName{"Char", models::Dtype::int8},  TypeName{"Byte", models::Dtype::int8},
     TypeName{"Bool", models::Dtype::bool8}};
 
 models::MeasuredPass pass_of(const MeasuredRun& run) {
@@ -38,10 +39,9 @@ bool gives(const TracedDdp& traced, const models::NeuralNetwork& network,
   const auto plan = models::plan_buckets(network, options);
   if (!plan.ok()) return false;
   const models::BucketList& buckets = plan.value().of_iteration(kSteadyIteration);
-  return std::equal(buckets.begin(), buckets.end(), traced.buckets.begin(), traced.buckets.end(),
-                    [](const models::Bucket& bucket, std::int64_t bytes) {
-                      return bucket.size.raw() == bytes;
-                    });
+  return std::equal(
+      buckets.begin(), buckets.end(), traced.buckets.begin(), traced.buckets.end(),
+      [](const models::Bucket& bucket, std::int64_t bytes) { return bucket.size.raw() == bytes; });
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace railyard::calibrate {
 
-// Parameters in the reverse of the gradients' arrival, as if registered so; layers with the measured
-// times. Error: a type of gradients that no network has.
+// Parameters in the reverse of the gradients' arrival, as if registered so; layers with the
+// measured times. Error: a type of gradients that no network has.
 sim::Result<models::NetworkSpec> network_of(const TracedDdp& traced, const std::string& name);
 
 // PyTorch's name of a type as ours; nothing for types that are not on a wire.

@@ -23,11 +23,14 @@ struct KindWord {
   std::string_view word;
   LayerKind kind;
 };
-constexpr std::array kKindWords{
-    KindWord{"attention", LayerKind::attention}, KindWord{"conv", LayerKind::conv},
-    KindWord{"norm", LayerKind::norm},           KindWord{"embedding", LayerKind::embedding},
-    KindWord{"pool", LayerKind::pooling},        KindWord{"linear", LayerKind::gemm},
-    KindWord{"mm", LayerKind::gemm},             KindWord{"matmul", LayerKind::gemm}};
+constexpr std::array kKindWords{KindWord{"attention", LayerKind::attention},
+                                KindWord{"conv", LayerKind::conv},
+                                KindWord{"norm", LayerKind::norm},
+                                KindWord{"embedding", LayerKind::embedding},
+                                KindWord{"pool", LayerKind::pooling},
+                                KindWord{"linear", LayerKind::gemm},
+                                KindWord{"mm", LayerKind::gemm},
+                                KindWord{"matmul", LayerKind::gemm}};
 
 LayerKind kind_of(std::string_view operation) {
   for (const KindWord& each : kKindWords)
@@ -129,7 +132,8 @@ class Extractor {
       const auto above = std::partition_point(
           layers_.begin(), layers_.end(),
           [&](const Building& each) { return each.sequence <= *range.sequence; });
-      backward_ = above == layers_.begin() ? 0 : static_cast<std::size_t>(above - layers_.begin()) - 1;
+      backward_ =
+          above == layers_.begin() ? 0 : static_cast<std::size_t>(above - layers_.begin()) - 1;
     }
   }
 
@@ -170,10 +174,10 @@ class Extractor {
   sim::Result<void> size_gradients() {
     const std::int64_t element = bytes_of_type(out_.dtype);
     if (mixed_) return sim::bad_input("its buckets are of several types, which is not supported");
-    const bool sizes_known =
-        copied_.size() == arrivals_.size() &&
-        std::all_of(copied_.begin(), copied_.end(),
-                    [&](std::int64_t bytes) { return bytes > 0 && bytes % element == 0; });
+    const bool sizes_known = copied_.size() == arrivals_.size() &&
+                             std::all_of(copied_.begin(), copied_.end(), [&](std::int64_t bytes) {
+                               return bytes > 0 && bytes % element == 0;
+                             });
     const auto sum = [](const std::vector<std::int64_t>& list) {
       return std::accumulate(list.begin(), list.end(), std::int64_t{0});
     };
@@ -198,8 +202,8 @@ class Extractor {
                : 0));
       const std::int64_t elements = out_.buckets[b] / element;
       if (count == 0 || count > elements)
-        return sim::bad_input(fmt::format("no gradients arrived for bucket {} ({} bytes)", b,
-                                          out_.buckets[b]));
+        return sim::bad_input(
+            fmt::format("no gradients arrived for bucket {} ({} bytes)", b, out_.buckets[b]));
       for (std::int64_t g = 0; g < count; ++g)
         out_.gradient_elements.push_back(elements / count + (g < elements % count ? 1 : 0));
     }
@@ -221,9 +225,9 @@ class Extractor {
   Phase phase_ = Phase::start;
   std::vector<Building> layers_;
   std::map<std::string, int> named_;
-  std::size_t backward_ = 0;            // the layer whose backward runs
-  std::vector<std::size_t> arrivals_;   // by gradient: buckets launched before
-  std::vector<std::int64_t> copied_;    // bytes, by copy
+  std::size_t backward_ = 0;           // the layer whose backward runs
+  std::vector<std::size_t> arrivals_;  // by gradient: buckets launched before
+  std::vector<std::int64_t> copied_;   // bytes, by copy
   RunMerger start_, after_;
   std::int64_t hook_host_ = 0, collective_host_ = 0, copy_host_ = 0;
   std::int64_t collectives_ = 0, copies_ = 0;
@@ -251,9 +255,9 @@ sim::Result<TracedDdp> ddp_step(const GpuTrace& trace, const TraceStep& step) {
   Extractor extractor(trace, out);
   walk(trace, step, launches, extractor);
   if (auto done = extractor.finish(launches); !done.ok())
-    return sim::bad_input(fmt::format("{} cannot be read as a DDP step: {}", step.name,
-                                      done.error().message),
-                          trace.facts.source);
+    return sim::bad_input(
+        fmt::format("{} cannot be read as a DDP step: {}", step.name, done.error().message),
+        trace.facts.source);
   return out;
 }
 

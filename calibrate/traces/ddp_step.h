@@ -1,11 +1,12 @@
 // A DistributedDataParallel step of a trace as what a bucket model needs: layers with the measured
-// times of their forward and backward, the gradients in the order of their arrival with their sizes,
-// and what the host spends around them.
+// times of their forward and backward, the gradients in the order of their arrival with their
+// sizes, and what the host spends around them.
 //
 // Read off the program's landmarks:
 //   layer      an outermost forward operator with autograd sequence numbers; its backward is every
 //              function of the graph with a number from its own up to the next layer's
-//   gradient   a call of torch::autograd::AccumulateGrad, of the layer whose backward ran before it.
+//   gradient   a call of torch::autograd::AccumulateGrad, of the layer whose backward ran before
+//   it.
 //              Its size is that of its copy out of the bucket (copy_bucket_to_grad), in the same
 //              order; where there are no copies (gradient_as_bucket_view) each bucket is divided
 //              evenly among the gradients that arrived since the one before (a note says so)
@@ -36,12 +37,12 @@ struct TracedLayer {
 };
 
 struct TracedDdp {
-  std::vector<TracedLayer> layers;               // in the order of forward
-  std::vector<std::int64_t> gradient_elements;   // in the order of arrival
-  std::string dtype;                             // PyTorch's: "Float"
+  std::vector<TracedLayer> layers;              // in the order of forward
+  std::vector<std::int64_t> gradient_elements;  // in the order of arrival
+  std::string dtype;                            // PyTorch's: "Float"
   models::Buffers buffers;
-  MeasuredRun start;      // up to the first layer: input, zero_grad, flattening of buffers
-  MeasuredRun optimizer;  // behind backward, to the end of the step
+  MeasuredRun start;               // up to the first layer: input, zero_grad, flattening of buffers
+  MeasuredRun optimizer;           // behind backward, to the end of the step
   std::int64_t hook_ns = 0;        // host, per gradient: hook and the launch of its copy
   std::int64_t collective_ns = 0;  // host, per collective
   std::int64_t copy_back_ns = 0;   // host, per gradient copied out of its bucket

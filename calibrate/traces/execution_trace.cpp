@@ -21,12 +21,16 @@ constexpr std::array<std::string_view, 3> kSilent{"wait", "init", "barrier"};
 struct TypeName {
   std::string_view schema_name, torch_name;
 };
-constexpr std::array kTypeNames{
-    TypeName{"float", "Float"},         TypeName{"double", "Double"},
-    TypeName{"c10::Half", "Half"},      TypeName{"c10::BFloat16", "BFloat16"},
-    TypeName{"int", "Int"},             TypeName{"long int", "Long"},
-    TypeName{"long", "Long"},           TypeName{"signed char", "Char"},
-    TypeName{"unsigned char", "Byte"},  TypeName{"bool", "Bool"}};
+constexpr std::array kTypeNames{TypeName{"float", "Float"},
+                                TypeName{"double", "Double"},
+                                TypeName{"c10::Half", "Half"},
+                                TypeName{"c10::BFloat16", "BFloat16"},
+                                TypeName{"int", "Int"},
+                                TypeName{"long int", "Long"},
+                                TypeName{"long", "Long"},
+                                TypeName{"signed char", "Char"},
+                                TypeName{"unsigned char", "Byte"},
+                                TypeName{"bool", "Bool"}};
 
 // "GenericList[Tensor(float)]" -> "Float"
 std::string type_in(std::string_view text) {
@@ -99,8 +103,7 @@ void take_inputs(const Json& node, KinetoCollective& out) {
 bool take_call(const Json& node, KinetoCollective& out) {
   take_attributes(node, out);
   if (out.name.empty()) take_inputs(node, out);
-  if (out.name.empty() ||
-      std::find(kSilent.begin(), kSilent.end(), out.name) != kSilent.end())
+  if (out.name.empty() || std::find(kSilent.begin(), kSilent.end(), out.name) != kSilent.end())
     return false;
   out.collective = collective_of(out.name);
   out.bytes = whole_bytes(out);
@@ -164,8 +167,9 @@ sim::Result<ExecutionTrace> read_execution_trace(std::string_view text, const st
 
 TracedReplay replay_step(const ExecutionTrace& trace, const ExecutionTrace::Step& step) {
   TracedReplay out;
-  out.notes.emplace_back("an execution trace holds no times: kernels and host take none, so only "
-                         "the communication can be asked about");
+  out.notes.emplace_back(
+      "an execution trace holds no times: kernels and host take none, so only "
+      "the communication can be asked about");
   std::size_t calls = 0;
   for (std::size_t i = step.first; i < step.last; ++i) {
     const KinetoCollective& call = trace.collectives[i];
@@ -180,8 +184,7 @@ TracedReplay replay_step(const ExecutionTrace& trace, const ExecutionTrace::Step
     out.forward.push_back(std::move(wait));
   }
   if (const std::size_t left = step.last - step.first - calls; left > 0)
-    out.notes.push_back(
-        fmt::format("{} calls of no known collective or size were left out", left));
+    out.notes.push_back(fmt::format("{} calls of no known collective or size were left out", left));
   return out;
 }
 

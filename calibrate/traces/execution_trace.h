@@ -1,9 +1,10 @@
-// Execution traces of PyTorch (ExecutionTraceObserver), which Chakra's converter reads: a JSON graph
-// of operators without any times. What is taken from it: the collectives in program order with their
-// sizes, types and groups.
+// Execution traces of PyTorch (ExecutionTraceObserver), which Chakra's converter reads: a JSON
+// graph of operators without any times. What is taken from it: the collectives in program order
+// with their sizes, types and groups.
 //
 //   early 1.0.x         names, sizes and groups stand among the inputs of record_param_comms
-//   later, 1.1.x        and as attributes of it: collective_name, in_msg_nelems, dtype, pg_name, ...
+//   later, 1.1.x        and as attributes of it: collective_name, in_msg_nelems, dtype, pg_name,
+//   ...
 //
 // Node ids ascend in the order in which operators began. Chakra's own protobuf files (.et) are not
 // read: an error says so. Cost: the whole document in memory.

@@ -116,9 +116,8 @@ class Builder {
     };
     std::stable_sort(out_.activities.begin(), out_.activities.end(),
                      by([](const Activity& a) { return a.issued_ns(); }));
-    std::stable_sort(out_.ranges.begin(), out_.ranges.end(), by([](const HostRange& r) {
-                       return std::pair(r.start_ns, -r.end_ns);
-                     }));
+    std::stable_sort(out_.ranges.begin(), out_.ranges.end(),
+                     by([](const HostRange& r) { return std::pair(r.start_ns, -r.end_ns); }));
     std::stable_sort(out_.stream_waits.begin(), out_.stream_waits.end(),
                      by([](const StreamWait& w) { return w.host_ns; }));
     std::stable_sort(out_.host_waits.begin(), out_.host_waits.end(),
@@ -130,9 +129,10 @@ class Builder {
   void activity(const TraceEvent& event, const Times& times, ActivityKind kind) {
     Activity each;
     const std::string_view name = event.text("name");
-    each.kind = kind == ActivityKind::kernel && is_nccl_kernel(name) ? ActivityKind::collective
-                                                                     : kind;
-    each.name = names_.of(name.substr(0, kind == ActivityKind::kernel ? name.find('(') : name.npos));
+    each.kind =
+        kind == ActivityKind::kernel && is_nccl_kernel(name) ? ActivityKind::collective : kind;
+    each.name =
+        names_.of(name.substr(0, kind == ActivityKind::kernel ? name.find('(') : name.npos));
     each.start_ns = times.start_ns;
     each.end_ns = times.end_ns;
     each.device = event.integer("args.device").value_or(-1);
@@ -149,8 +149,8 @@ class Builder {
     if (name.find("StreamWaitEvent") != name.npos)
       out_.stream_waits.push_back({thread, times.start_ns});
     else if (name.find("Synchronize") != name.npos)
-      out_.host_waits.push_back({thread, times.start_ns, times.end_ns,
-                                 name.find("EventSynchronize") == name.npos});
+      out_.host_waits.push_back(
+          {thread, times.start_ns, times.end_ns, name.find("EventSynchronize") == name.npos});
     else if (const auto id = event.integer("args.correlation"); id && launches(name))
       launches_[*id] = {times.start_ns, times.end_ns, thread};
   }
@@ -185,7 +185,8 @@ class Builder {
     for (std::size_t i = 0; i < order.size(); ++i) out_.activities[order[i]].collective_call = i;
   }
 
-  // The engine's call of a function contains the function: where it does not, operators are missing.
+  // The engine's call of a function contains the function: where it does not, operators are
+  // missing.
   void count_hollow() {
     for (auto& [key, starts] : inner_) std::sort(starts.begin(), starts.end());
     for (const HostRange& range : out_.ranges) {
@@ -194,12 +195,10 @@ class Builder {
       ++out_.functions;
       const auto found =
           inner_.find(std::pair(range.thread, names_.of(name.substr(kEvaluate.size()))));
-      const bool holds =
-          found != inner_.end() &&
-          [&, &starts = found->second] {
-            const auto at = std::lower_bound(starts.begin(), starts.end(), range.start_ns);
-            return at != starts.end() && *at <= range.end_ns;
-          }();
+      const bool holds = found != inner_.end() && [&, &starts = found->second] {
+        const auto at = std::lower_bound(starts.begin(), starts.end(), range.start_ns);
+        return at != starts.end() && *at <= range.end_ns;
+      }();
       if (!holds) ++out_.hollow;
     }
     inner_.clear();
@@ -239,9 +238,10 @@ sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& n
                                       excerpt(schema, 20), kKinetoSchema),
                           name);
   if (trace.activities.empty())
-    return sim::bad_input("nothing in this trace ran on a GPU (no kernel, no copy): was "
-                          "ProfilerActivity.CUDA left out?",
-                          name);
+    return sim::bad_input(
+        "nothing in this trace ran on a GPU (no kernel, no copy): was "
+        "ProfilerActivity.CUDA left out?",
+        name);
   builder.finish();
   return trace;
 }

@@ -72,13 +72,13 @@ struct HostWait {
 struct GpuTrace {
   KinetoTrace facts;  // who, where, and the collectives with their sizes
   std::vector<std::string> names, threads;
-  std::vector<Activity> activities;  // by issued_ns()
-  std::vector<HostRange> ranges;     // by start, the outer first
+  std::vector<Activity> activities;      // by issued_ns()
+  std::vector<HostRange> ranges;         // by start, the outer first
   std::vector<StreamWait> stream_waits;  // by time
   std::vector<HostWait> host_waits;      // by start
-  std::size_t unlaunched = 0;        // activities without their launch
-  std::size_t hollow = 0;            // autograd's calls whose function is not there
-  std::size_t functions = 0;         // of so many
+  std::size_t unlaunched = 0;            // activities without their launch
+  std::size_t hollow = 0;                // autograd's calls whose function is not there
+  std::size_t functions = 0;             // of so many
   [[nodiscard]] const std::string& name(const Activity& a) const { return names[a.name]; }
   [[nodiscard]] const std::string& name(const HostRange& r) const { return names[r.name]; }
   [[nodiscard]] const KinetoCollective& call(const Activity& a) const {

@@ -1,16 +1,16 @@
-// What one step launched, in program order, with the host's own time before each launch; and runs of
-// launches as one.
+// What one step launched, in program order, with the host's own time before each launch; and runs
+// of launches as one.
 //
 // Host time of a launch = from the start of the launch before it (of whichever thread: autograd's
-// works while the main one waits for it) to its own, less what the host spent waiting for the GPU in
-// between: in calls that synchronize, and in launches that found the stream's queue full. What
+// works while the main one waits for it) to its own, less what the host spent waiting for the GPU
+// in between: in calls that synchronize, and in launches that found the stream's queue full. What
 // remains is what the host would need with an infinitely fast GPU.
 //
 // Time on the GPU of a launch = its duration, plus the gap before it where the GPU, not the host,
 // made it: the launch came before the end of its predecessor on the stream.
 //
-// A run of launches (h1, k1) ... (hn, kn), host and GPU time of each, takes a host at T and a stream
-// that is free at G to
+// A run of launches (h1, k1) ... (hn, kn), host and GPU time of each, takes a host at T and a
+// stream that is free at G to
 //   host    T + sum(h)
 //   stream  max(G + sum(k), T + L),   L = max over i of (h1 + ... + hi) + (ki + ... + kn)
 // so one launch of sum(k) after L - sum(k) of host time, with the rest of the host time behind it,

@@ -18,9 +18,8 @@ constexpr std::array<std::string_view, 9> kComputeWords{
 constexpr std::int64_t kRealWaitNs = 20'000;  // shorter ones found the GPU done already
 
 bool bound_by_compute(std::string_view kernel) {
-  return std::any_of(kComputeWords.begin(), kComputeWords.end(), [&](std::string_view word) {
-    return kernel.find(word) != kernel.npos;
-  });
+  return std::any_of(kComputeWords.begin(), kComputeWords.end(),
+                     [&](std::string_view word) { return kernel.find(word) != kernel.npos; });
 }
 
 // The stream of most of the computing time.
@@ -30,9 +29,8 @@ std::int64_t compute_stream(const GpuTrace& trace, const TraceStep& step) {
     const Activity& each = trace.activities[i];
     if (each.kind != ActivityKind::collective) time[each.stream] += each.end_ns - each.start_ns;
   }
-  const auto most = std::max_element(time.begin(), time.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(
+      time.begin(), time.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == time.end() ? -1 : most->first;
 }
 
@@ -75,7 +73,8 @@ class Builder {
   }
 
   void launch(const StepLaunch& launch, const Activity& activity, const Around& around) {
-    if (list_ == &out_.backward && activity.issued_ns() > last_function_ && !around.inside(kEvaluate))
+    if (list_ == &out_.backward && activity.issued_ns() > last_function_ &&
+        !around.inside(kEvaluate))
       enter(out_.after_backward);
     const std::int64_t host = synchronized(launch.host_ns, activity.issued_ns());
     previous_ns_ = activity.issued_ns();
@@ -184,8 +183,8 @@ ReplayCall replay_call(const KinetoCollective& call, std::int64_t world, TracedR
   result.name = call.name.empty() ? call.kernel : call.name;
   const bool all = call.group.empty() || (world > 0 && call.group_size == world);
   ReplayGroup group{all ? "" : call.group, all ? "" : call.group_ranks, call.group_size};
-  const auto found = std::find_if(
-      out.groups.begin(), out.groups.end(), [&](const ReplayGroup& each) {
+  const auto found =
+      std::find_if(out.groups.begin(), out.groups.end(), [&](const ReplayGroup& each) {
         return each.name == group.name && each.ranks == group.ranks;
       });
   result.group = static_cast<std::size_t>(found - out.groups.begin());
@@ -195,8 +194,9 @@ ReplayCall replay_call(const KinetoCollective& call, std::int64_t world, TracedR
     result.bytes = *call.bytes;
     result.dtype = call.dtype;
     if (call.uneven)
-      note_once(out.notes, "all-to-alls with split sizes are taken as even: the trace of one rank "
-                           "does not hold the other ranks' sizes");
+      note_once(out.notes,
+                "all-to-alls with split sizes are taken as even: the trace of one rank "
+                "does not hold the other ranks' sizes");
   } else {
     result.fixed_ns = call.end_ns - call.start_ns;
     note_once(out.notes,

@@ -1,6 +1,6 @@
 // A step of a trace as a program that can be run again: runs of kernels, collectives with their
-// sizes and groups, and who waits for what. Nothing of the framework is understood, so every kind of
-// job can be replayed, but only what does not change the program can be asked (another cluster,
+// sizes and groups, and who waits for what. Nothing of the framework is understood, so every kind
+// of job can be replayed, but only what does not change the program can be asked (another cluster,
 // algorithm, protocol).
 //
 //   run          launches between two of the following, on one stream, as one (launches.h)
@@ -30,8 +30,8 @@ struct ReplayCall {
   std::string name;
   std::optional<sim::Collective> collective;  // none: fixed_ns counts
   std::int64_t bytes = 0;                     // of the whole buffer
-  std::string dtype;  // PyTorch's; empty if not known
-  std::size_t group = 0;  // TracedReplay::groups
+  std::string dtype;                          // PyTorch's; empty if not known
+  std::size_t group = 0;                      // TracedReplay::groups
   std::int64_t fixed_ns = 0;
 };
 

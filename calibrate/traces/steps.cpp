@@ -60,7 +60,8 @@ TraceSteps profiler_steps(const GpuTrace& trace) {
 
 std::int64_t last_end(const GpuTrace& trace) {
   std::int64_t end = trace.activities.front().end_ns;
-  for (const Activity& each : trace.activities) end = std::max({end, each.end_ns, each.issued_ns()});
+  for (const Activity& each : trace.activities)
+    end = std::max({end, each.end_ns, each.issued_ns()});
   return end;
 }
 
@@ -96,9 +97,10 @@ TraceSteps pattern_steps(const GpuTrace& trace) {
 
 std::size_t collectives_of(const GpuTrace& trace, const TraceStep& step) {
   const auto begin = trace.activities.begin();
-  return static_cast<std::size_t>(std::count_if(
-      begin + static_cast<std::ptrdiff_t>(step.first), begin + static_cast<std::ptrdiff_t>(step.last),
-      [](const Activity& a) { return a.kind == ActivityKind::collective; }));
+  return static_cast<std::size_t>(
+      std::count_if(begin + static_cast<std::ptrdiff_t>(step.first),
+                    begin + static_cast<std::ptrdiff_t>(step.last),
+                    [](const Activity& a) { return a.kind == ActivityKind::collective; }));
 }
 
 double busbw_of(const KinetoCollective& call, std::int64_t ns) {
@@ -132,8 +134,7 @@ TraceSteps find_steps(const GpuTrace& trace) {
 const TraceStep& TraceSteps::typical(const GpuTrace& trace) const {
   std::vector<std::pair<std::size_t, const TraceStep*>> all;
   for (const TraceStep& step : steps) all.emplace_back(collectives_of(trace, step), &step);
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t usual = all[all.size() / 2].first;
   std::erase_if(all, [&](const auto& each) { return each.first != usual; });
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {

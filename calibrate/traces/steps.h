@@ -28,7 +28,7 @@ namespace railyard::calibrate {
 enum class StepSource : std::uint8_t { profiler, pattern, whole };
 
 struct TraceStep {
-  std::string name;  // "ProfilerStep#4"
+  std::string name;                       // "ProfilerStep#4"
   std::int64_t start_ns = 0, end_ns = 0;  // on the host
   std::size_t first = 0, last = 0;        // activities, [first, last)
   std::int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, idle_ns = 0;

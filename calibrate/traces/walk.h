@@ -81,8 +81,7 @@ void walk(const GpuTrace& trace, const TraceStep& step, const StepLaunches& laun
   for (const StepLaunch& launch : launches.launches) {
     const Activity& activity = trace.activities[launch.activity];
     catch_up(activity.issued_ns());
-    visitor.launch(launch, activity,
-                   Around(trace, open.at(activity.thread, activity.issued_ns())));
+    visitor.launch(launch, activity, Around(trace, open.at(activity.thread, activity.issued_ns())));
   }
   catch_up(step.end_ns - 1);
 }

@@ -49,8 +49,8 @@ namespace railyard::models {
 
 // What a step of a trace took outside of its layers; host times per gradient and per collective.
 struct DdpMeasured {
-  MeasuredPass start;      // before the buffers' broadcast
-  MeasuredPass optimizer;  // behind the last bucket; in place of a modelled one
+  MeasuredPass start;          // before the buffers' broadcast
+  MeasuredPass optimizer;      // behind the last bucket; in place of a modelled one
   sim::Duration hook{};        // a gradient's hook, the launch of its copy into the bucket included
   sim::Duration collective{};  // a collective's launch
   sim::Duration copy_back{};   // the launch of a gradient's copy out of its bucket
@@ -104,8 +104,8 @@ struct DdpProgram {
   std::vector<std::vector<sim::Kernel>> decompress;
   Launches optimizer;
   std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers, or none
-  sim::Duration hook{};       // host, before every gradient's copy into its bucket
-  sim::Duration copy_back{};  // host, before every copy out
+  sim::Duration hook{};                      // host, before every gradient's copy into its bucket
+  sim::Duration copy_back{};                 // host, before every copy out
   std::vector<std::uint32_t> unused;         // DDP indices
   BucketPlan plan;
   std::int64_t iteration_count = 0;

@@ -114,9 +114,10 @@ Result<Layer> check_layer(LayerSpec& layer, const NameIndex& index, const Networ
   if (layer.measured)
     for (const MeasuredPass* pass : {&layer.measured->forward, &layer.measured->backward})
       if (std::min({pass->before, pass->time, pass->after}).count() < 0)
-        return bad_input(fmt::format("network '{}', layer '{}': a measured time must not be "
-                                     "negative",
-                                     spec.name, layer.name));
+        return bad_input(
+            fmt::format("network '{}', layer '{}': a measured time must not be "
+                        "negative",
+                        spec.name, layer.name));
   RAILYARD_ASSIGN(auto parameters, resolve(layer, index, spec));
   return Layer{.name = std::move(layer.name),
                .kind = layer.kind,

@@ -6,8 +6,8 @@
 //                `after`. Without a launch only the host's time counts
 //   call         the host works for `before`, then launches a collective on its group's stream; it
 //                starts behind what the compute stream was given before. A rank that is not in the
-//                group spends the host's time only. Without a collective a kernel of `time` takes its
-//                place there: a call of which only the duration is known
+//                group spends the host's time only. Without a collective a kernel of `time` takes
+//                its place there: a call of which only the duration is known
 //   wait         the compute stream waits for the n-th call of this iteration (from 1)
 //   synchronize  the host waits until the compute stream has done what it was given
 //

@@ -59,8 +59,8 @@ Result<void> check_batch(const NeuralNetwork& network, std::int64_t samples) {
                 layer.work.wgrad_elements;
   for (const Layer& layer : network.layers())
     if (layer.measured)
-      measured += sim::Int128(layer.measured->forward.time.count()) +
-                  layer.measured->backward.time.count();
+      measured +=
+          sim::Int128(layer.measured->forward.time.count()) + layer.measured->backward.time.count();
   const sim::Int128 most =
       std::max({elements * 8, measured, sim::Int128(training_flops(network).raw())});
   if (most * samples < sim::Int128(1) << 62) return {};

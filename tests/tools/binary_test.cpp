@@ -54,7 +54,7 @@ TEST_CASE("program: usage errors are status 2 and name the mistake") {
   CHECK(command.status == 2);
   CHECK(command.err ==
         "railyard: there is no command 'rnu'; did you mean 'run'? (one of: run, explore, topo, "
-        "nccl, schedule, validate, calibrate, help)\nrailyard: try `railyard --help`\n");
+        "nccl, schedule, validate, calibrate, trace, help)\nrailyard: try `railyard --help`\n");
   const std::vector<std::vector<std::string>> wrong{{"run"},
                                                     {"run", "a.yaml", "--no-such-option"},
                                                     {"run", "a.yaml", "--format", "xml"},

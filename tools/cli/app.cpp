@@ -26,6 +26,7 @@
 #include "tools/cli/schedule_command.h"
 #include "tools/cli/topo_command.h"
 #include "tools/cli/topo_import.h"
+#include "tools/cli/trace_command.h"
 #include "tools/cli/validate_command.h"
 
 namespace railyard::cli {
@@ -43,6 +44,8 @@ struct Arguments {
   CalibrateReadArguments calibrate_read;
   ValidateArguments validate;
   FitArguments fit;
+  TraceShowArguments trace_show;
+  TraceImportArguments trace_import;
   std::string help_on;
 };
 
@@ -315,6 +318,35 @@ void add_calibrate(CLI::App& app, CalibrateReadArguments& out, FitArguments& fit
   read.footer("Example: railyard calibrate read all_reduce.log ib_write_bw.txt");
 }
 
+void add_trace(CLI::App& app, TraceShowArguments& shown, TraceImportArguments& out) {
+  CLI::App& trace = *app.add_subcommand("trace", "Profiler traces: what happened; as a scenario");
+  trace.require_subcommand(1);
+  CLI::App& show =
+      *trace.add_subcommand("show", "Steps, overlap, exposed communication, collectives");
+  show.add_option("FILE", shown.files,
+                  "A trace of the PyTorch profiler or an execution trace; .gz as it is")
+      ->required()
+      ->type_name("FILE...");
+  show.add_flag("--json", shown.json, "Print everything as JSON");
+  CLI::App& import = *trace.add_subcommand("import", "The typical step of a trace as a scenario");
+  import.add_option("FILE", out.file, "The trace of one rank")->required();
+  import.add_option("-o,--output", out.output, "Scenario to write (default: standard output)")
+      ->type_name("FILE");
+  import
+      .add_option("--machine", out.machine,
+                  "Machine of the catalogue (default: guessed by the GPU's name)")
+      ->type_name("NAME");
+  import.add_option("--ranks", out.ranks, "How many ranks (default: what the trace says)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  import.add_option("--step", out.step, "Which step (default: the one of median duration)")
+      ->type_name("NAME");
+  add_enum(import, "--as", out.form)
+      ->type_name("FORM")
+      ->description("ddp, replay or auto: ddp where the trace is of DDP (default auto)");
+  import.footer("Example: railyard trace import rank0.json.gz -o mine.yaml --machine hgx-h100");
+}
+
 void add_help(CLI::App& app, Arguments& out) {
   CLI::App& help = *app.add_subcommand("help", "Help on a command or a topic");
   help.add_option("TOPIC", out.help_on, "A command, or one of the topics below");
@@ -366,6 +398,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_schedule(app, arguments.schedule);
   add_validate(app, arguments.validate);
   add_calibrate(app, arguments.calibrate_read, arguments.fit);
+  add_trace(app, arguments.trace_show, arguments.trace_import);
   add_help(app, arguments);
   app.footer(help_topics_footer());
 }
@@ -410,6 +443,9 @@ int dispatch(CLI::App& app, const Arguments& arguments) {
   if (const CLI::App* calibrate = app.get_subcommand("calibrate"); calibrate->parsed())
     return calibrate->got_subcommand("fit") ? calibrate_fit_command(arguments.fit)
                                             : calibrate_read_command(arguments.calibrate_read);
+  if (const CLI::App* trace = app.get_subcommand("trace"); trace->parsed())
+    return trace->got_subcommand("show") ? trace_show_command(arguments.trace_show)
+                                         : trace_import_command(arguments.trace_import);
   if (app.got_subcommand("validate")) return validate_command(arguments.validate);
   return help_command(app, arguments.help_on);
 }

@@ -164,17 +164,17 @@ TEST_CASE("the optimizer moves its bytes per parameter, in launches of 48 tensor
     DdpOptions options;
     options.optimizer_bytes = bytes;
     const DdpProgram one = program(48, options);
-    REQUIRE(one.optimizer.size() == 1);
-    CHECK(one.optimizer[0].alone == sim::picoseconds(48'000 * 2 * bytes));
-    CHECK(one.optimizer[0].bound == KernelBound::memory);
+    REQUIRE(one.optimizer.kernels.size() == 1);
+    CHECK(one.optimizer.kernels[0].alone == sim::picoseconds(48'000 * 2 * bytes));
+    CHECK(one.optimizer.kernels[0].bound == KernelBound::memory);
   }
   DdpOptions options;
   options.optimizer_bytes = 20;
   const DdpProgram two = program(49, options);  // two launches of equal parts
-  REQUIRE(two.optimizer.size() == 2);
-  CHECK(two.optimizer[0].alone == sim::picoseconds(49'000 * 2 * 20 / 2));
+  REQUIRE(two.optimizer.kernels.size() == 2);
+  CHECK(two.optimizer.kernels[0].alone == sim::picoseconds(49'000 * 2 * 20 / 2));
   options.optimizer_bytes = 0;
-  CHECK(program(49, options).optimizer.empty());
+  CHECK(program(49, options).optimizer.kernels.empty());
 }
 
 TEST_CASE("DDP's copies read and write a gradient each, bucket views need no copy back") {
@@ -211,9 +211,10 @@ TEST_CASE("autocast adds one cast of the weights per layer, recompute one forwar
   auto built = build_ddp_program(valid.value(), options, KernelModel(gpu(), Dtype::fp16), trace);
   REQUIRE(built.ok());
   const DdpProgram& both = built.value();
-  REQUIRE(both.forward.size() == 4);           // cast, layer, cast, layer
-  CHECK(both.forward[0].alone == 12'000_ps);   // 1000 x (4 read + 2 written) B x 2 ps
-  CHECK(both.forward[1].alone == 250'000_ps);  // 1e6 FLOPs at 4 TFLOP/s
+  REQUIRE(both.forward.size() == 2);
+  REQUIRE(both.forward[0].kernels.size() == 2);           // cast, layer
+  CHECK(both.forward[0].kernels[0].alone == 12'000_ps);   // 1000 x (4 read + 2 written) B x 2 ps
+  CHECK(both.forward[0].kernels[1].alone == 250'000_ps);  // 1e6 FLOPs at 4 TFLOP/s
   REQUIRE(both.backward.size() == 2);
   CHECK(both.backward[0].kernels.size() == 3);  // recomputed forward, dgrad, wgrad
   CHECK(both.backward[1].kernels.size() == 2);  // the first layer has no dgrad
