@@ -85,8 +85,8 @@ TEST_CASE("tools/calibrate-gpu goes on when a probe fails, and fails when all do
   const tests::ProgramRun partly = calibrate(folder, "--out partly.tar.gz");
   CAPTURE(partly.output);
   CHECK(partly.status == 0);
-  CHECK(partly.output.find("cuda: status 1 after 0 s: probe_cuda: no CUDA device") !=
-        std::string::npos);
+  CHECK(partly.output.find("cuda: status 1 after ") != std::string::npos);  // 0 or 1 s
+  CHECK(partly.output.find(" s: probe_cuda: no CUDA device") != std::string::npos);
   CHECK(partly.output.find("2 results in ") != std::string::npos);
 
   folder.add_program("probe_nccl", "exit 1\n");
