@@ -42,7 +42,7 @@ if(RAILYARD_SANITIZE)
   add_link_options("-fsanitize=${RAILYARD_SANITIZE}")
 endif()
 
-# The headers that nearly every file includes, parsed once per target: a fifth of the build's time.
+# The headers that nearly every file includes, parsed once per target.
 # With g++ alone: the clang builds see every file as it is, so that a missing include is found.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT RAILYARD_SANITIZE)
   set(RAILYARD_COMMON_HEADERS

@@ -181,6 +181,11 @@ Result<models::NeuralNetwork> network_of(const TrainingSpec& spec) {
   return models::build_model(spec.model, options);
 }
 
+models::Dtype sent_dtype(Precision precision) {
+  const models::Dtype compute = compute_dtype(precision);
+  return compute == models::Dtype::tf32 ? models::Dtype::fp32 : compute;
+}
+
 OptimizerCost cost_of(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::none: return {0, 0};

@@ -7,6 +7,7 @@
 
 #include "scenarios/bind.h"
 #include "scenarios/ddp_job.h"
+#include "scenarios/estimate_parts.h"
 #include "scenarios/planned_call.h"
 #include "scenarios/run.h"
 #include "scenarios/where.h"
@@ -22,19 +23,6 @@ constexpr double kBytesPerConnection = 700;  // state, FIFO rings, flow, route
 constexpr double kBytesPerCallRecord = 160;  // per rank: times, marks, events of its streams
 constexpr double kBytesPerLaunch = 60;
 constexpr double kBytesPerMessage = 96;  // FIFOs without credits hold every slice
-
-Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication,
-                      Estimate& estimate) {
-  RAILYARD_ASSIGN(const auto schedule, communication.communicator->schedule(call));
-  const auto messages = static_cast<double>(sim::totals(*schedule).messages);
-  estimate.messages += messages * times;
-  estimate.events +=
-      (messages * kEventsPerMessage + static_cast<double>(schedule->lanes.size())) * times;
-  estimate.memory_bytes += static_cast<double>(schedule->lanes.size()) * kBytesPerLane +
-                           static_cast<double>(schedule->connections.size()) * kBytesPerConnection;
-  estimate.timeline_entries += times * schedule->ranks;
-  return {};
-}
 
 Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& estimate) {
   for (std::size_t r = 0; r < scenario.collectives.size(); ++r)
@@ -86,9 +74,7 @@ Result<void> add_ddp(const Scenario& scenario, Bound& bound, Estimate& estimate)
   const auto iterations = static_cast<double>(scenario.ddp->iterations);
   const auto launches =
       static_cast<double>(3 * network.layers().size() + 3 * network.parameters().size());
-  estimate.events += launches * ranks * iterations * kEventsPerLaunch;
-  estimate.memory_bytes += launches * (ranks + iterations) * kBytesPerLaunch;
-  estimate.timeline_entries += launches * iterations * ranks;
+  add_launches(launches, ranks, iterations, estimate);
   return {};
 }
 
@@ -103,6 +89,25 @@ Result<void> add_traffic(const Scenario& scenario, const Bound& bound, Estimate&
 }
 
 }  // namespace
+
+Result<void> add_call(const sim::CollectiveCall& call, double times, Communication& communication,
+                      Estimate& estimate) {
+  RAILYARD_ASSIGN(const auto schedule, communication.communicator->schedule(call));
+  const auto messages = static_cast<double>(sim::totals(*schedule).messages);
+  estimate.messages += messages * times;
+  estimate.events +=
+      (messages * kEventsPerMessage + static_cast<double>(schedule->lanes.size())) * times;
+  estimate.memory_bytes += static_cast<double>(schedule->lanes.size()) * kBytesPerLane +
+                           static_cast<double>(schedule->connections.size()) * kBytesPerConnection;
+  estimate.timeline_entries += times * schedule->ranks;
+  return {};
+}
+
+void add_launches(double launches, double ranks, double iterations, Estimate& estimate) {
+  estimate.events += launches * ranks * iterations * kEventsPerLaunch;
+  estimate.memory_bytes += launches * (ranks + iterations) * kBytesPerLaunch;
+  estimate.timeline_entries += launches * iterations * ranks;
+}
 
 Result<Estimate> estimate(const Scenario& scenario, double max_memory_bytes) {
   Estimate estimate;

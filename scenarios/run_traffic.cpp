@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/places.h"
+#include "scenarios/faults.h"
 #include "scenarios/gpu_path.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/where.h"
@@ -34,6 +35,9 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
   }
   void on_flow_done(std::uint32_t flow) override {
     flows_[flow].end = sim::later(context_->simulation.now(), latency_[flow]).time_since_epoch();
+    const Scenario& scenario = context_->scenario;
+    const bool alone = !scenario.ddp && !scenario.workload && scenario.collectives.empty();
+    if (++done_ == flows_.size() && alone) end_faults(*context_);
   }
 
   void finish() override {
@@ -49,6 +53,7 @@ class Transfers final : public TrafficSource, public sim::EventHandler, public s
 
  private:
   RunContext* context_;
+  std::size_t done_ = 0;
   std::vector<FlowResult> flows_;
   std::vector<sim::FlowId> ids_;
   std::vector<sim::Duration> latency_;

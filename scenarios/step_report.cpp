@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "scenarios/intervals.h"
+#include "models/workload/layers.h"
+#include "scenarios/measure_step.h"
 #include "scenarios/training_result.h"
 
 namespace railyard::scenarios {
@@ -58,7 +59,7 @@ void find_exposed(const StepReportInput& input, std::size_t iteration, const Int
   for (std::size_t b = 0; b < result.buckets.size(); ++b) {
     const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + b];
     const Interval call{record.enter.front(), record.end.front()};
-    result.buckets[b].exposed = uncovered(call, kernels);
+    result.buckets[b].exposed = sim::uncovered(call, kernels);
     const bool largest =
         result.exposing_bucket < 0 ||
         result.buckets[b].exposed >
@@ -94,27 +95,22 @@ DdpResult report_steps(const StepReportInput& input) {
   for (std::size_t b = 0; b < result.bucket_bytes.back().size(); ++b)
     result.buckets.push_back(bucket_row(input, iterations, b, step.start));
   find_exposed(input, iterations, step, result);
-  const auto alone = [](const std::vector<sim::Kernel>& kernels) {
-    Duration sum{};
-    for (const sim::Kernel& kernel : kernels) sum += kernel.alone;
-    return sum;
-  };
   const std::int64_t passes = input.program.accumulation;
   for (const models::DdpProgram::Launches& each : input.program.forward)
-    result.compute_alone += alone(each.kernels) * passes;
+    result.compute_alone += models::alone(each.kernels) * passes;
   result.compute_alone +=
-      alone(input.program.start.kernels) + alone(input.program.optimizer.kernels);
-  if (passes > 1) result.compute_alone += alone(input.program.accumulate) * (passes - 1);
+      models::alone(input.program.start.kernels) + models::alone(input.program.optimizer.kernels);
+  if (passes > 1) result.compute_alone += models::alone(input.program.accumulate) * (passes - 1);
   for (const auto* hook : {&input.program.compress, &input.program.decompress})
-    if (!hook->empty()) result.compute_alone += alone(hook->back());
+    if (!hook->empty()) result.compute_alone += models::alone(hook->back());
   for (const auto* copies : {&input.program.copy_in, &input.program.copy_out})
     for (std::uint32_t p = 0; p < copies->size(); ++p)
       if (!std::ranges::binary_search(input.program.unused, p))
         result.compute_alone += (*copies)[p].alone;
   for (const models::DdpProgram::BackwardStep& each : input.program.backward)
-    result.compute_alone += alone(each.kernels) * passes;
+    result.compute_alone += models::alone(each.kernels) * passes;
   if (!input.program.of_iteration(input.program.iteration_count).buffers.empty())
-    result.compute_alone += alone(input.program.flatten_buffers) * 2;
+    result.compute_alone += models::alone(input.program.flatten_buffers) * 2;
   return result;
 }
 

@@ -4,7 +4,7 @@
 //   last
 //                  rank counting
 //   a bucket's exposed part is the exposed time in which its collective was the running one
-// The rest as in intervals.h, of rank 0.
+// The rest as in measure_step.h, of rank 0.
 #pragma once
 
 #include <memory>

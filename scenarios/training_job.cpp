@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "models/compute/kernels.h"
-#include "scenarios/intervals.h"
+#include "scenarios/estimate_parts.h"
 #include "scenarios/job.h"
+#include "scenarios/measure_step.h"
 #include "scenarios/where.h"
 #include "sim/schedule.h"
 
@@ -149,7 +149,7 @@ void add_calls(const TrainingProgram& program, const models::WorkloadRank& rank,
     row.sent += sim::totals(schedule).payload / static_cast<std::int64_t>(schedule.ranks);
     row.time += call.end - call.start;
     row.waited += std::min(last, call.end) - call.start;
-    row.exposed += uncovered(call, kernels);
+    row.exposed += sim::uncovered(call, kernels);
     on_wire[place->second] += record.done - std::max(record.begin, last);
     row.busbw = bus_bandwidth(schedule, on_wire[place->second] / row.count);
   }
@@ -216,6 +216,44 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
   return out;
 }
 
+Result<void> run_program(RunContext& context, const TrainingProgram& program) {
+  RAILYARD_ASSIGN(const Communicators communicators, make_communicators(context, program));
+  Job job = make_job(context, program.host.value_or(context.bound.parameters.host));
+  const Ranks ranks = start_ranks(program, communicators, job);
+  for (std::size_t r = 0; r < ranks.size(); ++r) job.hosts[r]->start(program.start(*ranks[r]));
+  std::vector<const sim::CollectiveRunner*> runners;
+  for (const Running& running : communicators.all) runners.push_back(running.runner.get());
+  run_job(context, runners, job);
+  context.result.stream_names = {"compute"};
+  for (const std::vector<std::string>* names : {&program.groups, &program.streams})
+    context.result.stream_names.insert(context.result.stream_names.end(), names->begin(),
+                                       names->end());
+  if (!job.finished()) return {};
+  context.result.training = report(context, program, ranks);
+  return {};
+}
+
+Result<void> estimate_program(const Scenario& scenario, Bound& bound,
+                              const TrainingProgram& program, Estimate& estimate) {
+  const auto iterations = static_cast<double>(program.spec->iterations);
+  const bool once =
+      scenario.engine.replay && scenario.traffic.empty() && bound.communications.size() == 1;
+  for (std::size_t c = 0; c < program.calls->calls().size(); ++c) {
+    const models::GroupCall& call = program.calls->calls()[c];
+    const double times =
+        once ? 1 : iterations * static_cast<double>(program.calls->uses(models::CallId(c)));
+    for (Communication* communication : communications_of(bound, program.groups[call.group])) {
+      RAILYARD_ASSIGN(
+          const sim::CollectiveCall chosen,
+          choose(scenario, *communication, {call.collective, call.size, call.element_size}));
+      const auto added = add_call(chosen, times, *communication, estimate);
+      if (!added.ok()) return at_call(scenario, program.key, chosen.size, added.error());
+    }
+  }
+  add_launches(program.launches, static_cast<double>(bound.world.size()), iterations, estimate);
+  return {};
+}
+
 }  // namespace
 
 double bus_bandwidth(const sim::Schedule& schedule, sim::Duration time) {
@@ -233,53 +271,18 @@ Result<std::size_t> group_size(Bound& bound, const std::string& group) {
   return found.front()->group.size();
 }
 
-Result<void> run_training(RunContext& context, const TrainingProgram& program) {
-  RAILYARD_ASSIGN(const Communicators communicators, make_communicators(context, program));
-  Job job = make_job(context, program.host.value_or(context.bound.parameters.host));
-  const Ranks ranks = start_ranks(program, communicators, job);
-  for (std::size_t r = 0; r < ranks.size(); ++r) job.hosts[r]->start(program.start(*ranks[r]));
-  std::vector<const sim::CollectiveRunner*> runners;
-  for (const Running& running : communicators.all) runners.push_back(running.runner.get());
-  run_job(context, runners, job);
-  context.result.stream_names = {"compute"};
-  for (const std::vector<std::string>* names : {&program.groups, &program.streams})
-    context.result.stream_names.insert(context.result.stream_names.end(), names->begin(),
-                                       names->end());
-  if (!job.finished()) return {};
-  context.result.training = report(context, program, ranks);
-  return {};
+Result<void> TrainingWorkload::add_estimate(const Scenario& scenario, Bound& bound,
+                                            Estimate& estimate) const {
+  sim::Trace names(0);
+  return with_program(scenario, bound, names, [&](const TrainingProgram& program) {
+    return estimate_program(scenario, bound, program, estimate);
+  });
 }
 
-Result<void> estimate_training(const Scenario& scenario, Bound& bound,
-                               const TrainingProgram& program, Estimate& estimate) {
-  constexpr double kEventsPerLaunch = 3;  // host, kernel start, kernel end
-  constexpr double kEventsPerMessage = 3;
-  constexpr double kBytesPerLaunch = 60;
-  constexpr double kBytesPerLane = 900;  // with its connection
-  const auto iterations = static_cast<double>(program.spec->iterations);
-  const bool once =
-      scenario.engine.replay && scenario.traffic.empty() && bound.communications.size() == 1;
-  for (std::size_t c = 0; c < program.calls->calls().size(); ++c) {
-    const models::GroupCall& call = program.calls->calls()[c];
-    for (Communication* communication : communications_of(bound, program.groups[call.group])) {
-      RAILYARD_ASSIGN(
-          const sim::CollectiveCall chosen,
-          choose(scenario, *communication, {call.collective, call.size, call.element_size}));
-      const auto schedule = communication->communicator->schedule(chosen);
-      if (!schedule.ok()) return at_call(scenario, program.key, chosen.size, schedule.error());
-      const double times =
-          once ? 1 : iterations * static_cast<double>(program.calls->uses(models::CallId(c)));
-      const auto messages = static_cast<double>(sim::totals(*schedule.value()).messages);
-      estimate.messages += messages * times;
-      estimate.events += messages * times * kEventsPerMessage;
-      estimate.memory_bytes += static_cast<double>(schedule.value()->lanes.size()) * kBytesPerLane;
-    }
-  }
-  const auto ranks = static_cast<double>(bound.world.size());
-  estimate.events += program.launches * ranks * iterations * kEventsPerLaunch;
-  estimate.memory_bytes += program.launches * (ranks + iterations) * kBytesPerLaunch;
-  estimate.timeline_entries += program.launches * iterations * ranks;
-  return {};
+Result<void> TrainingWorkload::run(RunContext& context) const {
+  return with_program(
+      context.scenario, context.bound, context.trace,
+      [&](const TrainingProgram& program) { return run_program(context, program); });
 }
 
 }  // namespace railyard::scenarios

@@ -13,6 +13,7 @@
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
 #include "scenarios/training_spec.h"
+#include "scenarios/workload.h"
 
 namespace railyard::scenarios {
 
@@ -35,10 +36,19 @@ struct TrainingProgram {
   double launches = 0;                      // host operations of a rank and iteration, about
 };
 
-// Reports into context.result.training.
-Result<void> run_training(RunContext& context, const TrainingProgram& program);
-Result<void> estimate_training(const Scenario& scenario, Bound& bound,
-                               const TrainingProgram& program, Estimate& estimate);
+// A workload that is a training scheme: it says what its program is, the rest is the same for all.
+class TrainingWorkload : public Workload {
+ public:
+  Result<void> add_estimate(const Scenario& scenario, Bound& bound, Estimate& estimate) const final;
+  // Reports into context.result.training.
+  Result<void> run(RunContext& context) const final;
+
+ protected:
+  using Use = std::function<Result<void>(const TrainingProgram&)>;
+  // Builds the program and calls `use` with it; what it points to lives until `use` returns.
+  virtual Result<void> with_program(const Scenario& scenario, Bound& bound, sim::Trace& trace,
+                                    const Use& use) const = 0;
+};
 
 // The communicators of a named group are as large as each other; how large. Error: the group does
 // not exist.

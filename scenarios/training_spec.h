@@ -34,6 +34,9 @@ struct TrainingSpec {
 // Which element types a precision stores and computes in.
 models::Dtype parameter_dtype(Precision precision);
 models::Dtype compute_dtype(Precision precision);
+// Of parameters as schemes with their own mixed precision gather and send them: TF32 is a way to
+// compute, not to store.
+models::Dtype sent_dtype(Precision precision);
 
 // HBM bytes that one step of a fused optimizer moves per parameter, and tensors of state as large
 // as the parameters that it keeps.

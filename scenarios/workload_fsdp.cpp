@@ -11,11 +11,12 @@ struct FsdpSpec : TrainingSpec {
   std::optional<models::Dtype> param_dtype;
   std::optional<models::Dtype> reduce_dtype;
   bool reshard_after_forward = true;
-  std::optional<std::string> reshard_group;  // of reshard_after_forward = a number
+  std::optional<std::string> reshard_group;  // of reshard_after_forward = a group
   std::string shard_group{kWorld};
   std::optional<std::string> replica_group;
   std::int64_t gradient_accumulation = 1;
   bool requires_gradient_sync = true;  // false: all micro-batches but the last go without
+  bool reshard_after_backward = true;  // the same for set_reshard_after_backward
 };
 
 std::vector<std::string> group_names(const FsdpSpec& spec) {
@@ -33,9 +34,7 @@ Result<models::Fsdp2Options> options_of(const FsdpSpec& spec, Bound& bound) {
                     .recompute = spec.recompute,
                     .compute = compute_dtype(spec.precision)};
   options.stored_dtype = parameter_dtype(spec.precision);
-  const models::Dtype compute = compute_dtype(spec.precision);
-  options.param_dtype =
-      spec.param_dtype.value_or(compute == models::Dtype::tf32 ? models::Dtype::fp32 : compute);
+  options.param_dtype = spec.param_dtype.value_or(sent_dtype(spec.precision));
   options.reduce_dtype = spec.reduce_dtype.value_or(options.param_dtype);
   options.reshard_after_forward = spec.reshard_after_forward;
   const auto size_of = [&](const std::string& group) { return group_size(bound, group); };
@@ -53,6 +52,7 @@ Result<models::Fsdp2Options> options_of(const FsdpSpec& spec, Bound& bound) {
   options.optimizer_states = cost_of(spec.optimizer).states;
   options.accumulation = spec.gradient_accumulation;
   options.sync_every_micro_batch = spec.requires_gradient_sync;
+  options.reshard_after_backward = spec.reshard_after_backward;
   options.iterations = spec.iterations;
   return options;
 }
@@ -68,11 +68,8 @@ std::vector<MemoryRow> memory_rows(const models::ShardMemory& memory) {
 sim::Duration alone(const models::Fsdp2Program& program) {
   sim::Duration sum{};
   for (const auto* pass : {&program.forward, &program.backward})
-    for (const models::Segment& segment : *pass)
-      for (const sim::Kernel& kernel : segment.kernels) sum += kernel.alone;
-  sum *= program.accumulation;
-  for (const sim::Kernel& kernel : program.optimizer) sum += kernel.alone;
-  return sum;
+    for (const models::Segment& segment : *pass) sum += models::alone(segment.kernels);
+  return sum * program.accumulation + models::alone(program.optimizer);
 }
 
 double launches(const models::Fsdp2Program& program) {
@@ -82,7 +79,7 @@ double launches(const models::Fsdp2Program& program) {
   return static_cast<double>(kernels) * static_cast<double>(program.accumulation);
 }
 
-class Fsdp final : public Workload {
+class Fsdp final : public TrainingWorkload {
  public:
   explicit Fsdp(FsdpSpec spec) : spec_(std::move(spec)) {}
 
@@ -93,24 +90,9 @@ class Fsdp final : public Workload {
     return names;
   }
 
-  Result<void> add_estimate(const Scenario& scenario, Bound& bound,
-                            Estimate& estimate) const override {
-    sim::Trace names(0);
-    return with_program(scenario, bound, names, [&](const TrainingProgram& program) {
-      return estimate_training(scenario, bound, program, estimate);
-    });
-  }
-
-  Result<void> run(RunContext& context) const override {
-    return with_program(
-        context.scenario, context.bound, context.trace,
-        [&](const TrainingProgram& program) { return run_training(context, program); });
-  }
-
  private:
-  template <typename Use>
   Result<void> with_program(const Scenario& scenario, Bound& bound, sim::Trace& trace,
-                            Use use) const {
+                            const Use& use) const override {
     RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(spec_));
     RAILYARD_ASSIGN(const models::Fsdp2Options options, options_of(spec_, bound));
     const models::KernelModel kernels(bound.parameters.gpu, options.layers.compute);
@@ -138,7 +120,7 @@ class Fsdp final : public Workload {
   FsdpSpec spec_;
 };
 
-// true, false, or how many ranks it reshards to: then `reshard_group` names those.
+// true, false, or the group that it reshards to (PyTorch takes its size).
 Result<void> decode_reshard(const Place& place, FsdpSpec& out) {
   const bool flag = place.node->scalar == "true" || place.node->scalar == "false";
   if (place.node->kind == Node::Kind::scalar && !flag)
@@ -160,6 +142,7 @@ Result<std::shared_ptr<const Workload>> decode_fsdp(const Place& place) {
   reader.optional("replica_group", spec.replica_group);
   reader.optional("gradient_accumulation", spec.gradient_accumulation, 1, 100'000);
   reader.optional("requires_gradient_sync", spec.requires_gradient_sync);
+  reader.optional("reshard_after_backward", spec.reshard_after_backward);
   RAILYARD_TRY(finish_training(reader, spec));
   return std::shared_ptr<const Workload>(std::make_shared<Fsdp>(std::move(spec)));
 }

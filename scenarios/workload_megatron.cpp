@@ -23,8 +23,7 @@ models::MegatronOptions options_of(const MegatronSpec& spec, std::size_t data_pa
                     .recompute = spec.recompute,
                     .compute = compute_dtype(spec.precision)};
   // Mixed precision keeps half parameters in the buffer and fp32 ones in the optimizer.
-  const models::Dtype compute = compute_dtype(spec.precision);
-  options.param_dtype = compute == models::Dtype::tf32 ? models::Dtype::fp32 : compute;
+  options.param_dtype = sent_dtype(spec.precision);
   options.grad_dtype = spec.grad_reduce_in_fp32 ? models::Dtype::fp32 : options.param_dtype;
   options.use_distributed_optimizer = spec.use_distributed_optimizer;
   options.overlap_grad_reduce = spec.overlap_grad_reduce;
@@ -55,38 +54,21 @@ std::vector<MemoryRow> memory_of(const models::NeuralNetwork& network,
 sim::Duration alone(const models::MegatronProgram& program) {
   sim::Duration sum{};
   for (const models::MegatronProgram::Layer& layer : program.layers)
-    for (const auto* kernels : {&layer.forward, &layer.backward})
-      for (const sim::Kernel& kernel : *kernels) sum += kernel.alone;
-  sum *= program.accumulation;
-  for (const auto* kernels : {&program.scale, &program.optimizer})
-    for (const sim::Kernel& kernel : *kernels) sum += kernel.alone;
-  return sum;
+    sum += models::alone(layer.forward) + models::alone(layer.backward);
+  return sum * program.accumulation + models::alone(program.scale) +
+         models::alone(program.optimizer);
 }
 
-class Megatron final : public Workload {
+class Megatron final : public TrainingWorkload {
  public:
   explicit Megatron(MegatronSpec spec) : spec_(std::move(spec)) {}
 
   std::string_view key() const override { return "megatron"; }
   std::vector<std::string> groups() const override { return {spec_.group}; }
 
-  Result<void> add_estimate(const Scenario& scenario, Bound& bound,
-                            Estimate& estimate) const override {
-    sim::Trace names(0);
-    return with_program(scenario, bound, names, [&](const TrainingProgram& program) {
-      return estimate_training(scenario, bound, program, estimate);
-    });
-  }
-  Result<void> run(RunContext& context) const override {
-    return with_program(
-        context.scenario, context.bound, context.trace,
-        [&](const TrainingProgram& program) { return run_training(context, program); });
-  }
-
  private:
-  template <typename Use>
   Result<void> with_program(const Scenario& scenario, Bound& bound, sim::Trace& trace,
-                            Use use) const {
+                            const Use& use) const override {
     RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(spec_));
     RAILYARD_ASSIGN(const std::size_t data_parallel, group_size(bound, spec_.group));
     const models::MegatronOptions options = options_of(spec_, data_parallel);

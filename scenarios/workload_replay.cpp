@@ -84,7 +84,7 @@ class Builder {
   std::vector<std::string> groups_;
 };
 
-class Replay final : public Workload {
+class Replay final : public TrainingWorkload {
  public:
   explicit Replay(ReplaySpec spec) : spec_(std::move(spec)) {
     for (const auto* list : {&spec_.forward, &spec_.backward, &spec_.after_backward})
@@ -95,24 +95,9 @@ class Replay final : public Workload {
   std::string_view key() const override { return "replay"; }
   std::vector<std::string> groups() const override { return groups_; }
 
-  Result<void> add_estimate(const Scenario& scenario, Bound& bound,
-                            Estimate& estimate) const override {
-    sim::Trace names(0);
-    return with_program(scenario, bound, names, [&](const TrainingProgram& program) {
-      return estimate_training(scenario, bound, program, estimate);
-    });
-  }
-
-  Result<void> run(RunContext& context) const override {
-    return with_program(
-        context.scenario, context.bound, context.trace,
-        [&](const TrainingProgram& program) { return run_training(context, program); });
-  }
-
  private:
-  template <typename Use>
   Result<void> with_program(const Scenario& scenario, Bound& bound, sim::Trace& trace,
-                            Use use) const {
+                            const Use& use) const override {
     Builder builder(bound, trace, groups_);
     models::ReplayProgram& program = builder.program;
     program.iterations = spec_.training.iterations;

@@ -1,6 +1,7 @@
-// Random numbers that are the same on every machine and with every compiler: a generator of one
-// 64-bit word, and the few distributions that workloads need. Seeds are values; two generators with
-// one seed draw the same.
+// Random numbers: a generator of one 64-bit word, and the few distributions that workloads need.
+// Two generators with one seed draw the same. Integers and uniform() are the same on every machine;
+// the others go through the C library's logarithm and cosine, and may differ in the last bit
+// between libraries.
 #pragma once
 
 #include <cmath>

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
-#include "calibrate/traces/intervals.h"
+#include "sim/intervals.h"
 
 namespace railyard::calibrate {
 namespace {
@@ -16,32 +17,24 @@ constexpr std::int64_t kLongLaunchNs = 100'000;
 constexpr std::int64_t kAheadNs = 5'000;
 constexpr std::int64_t kLongestGapNs = 20'000;
 
-// How long the host waited for the GPU on a thread within a span; spans of a thread ascend.
+// How long the host waited for the GPU on a thread, in ns.
 class Waits {
  public:
   explicit Waits(const GpuTrace& trace) {
     for (const HostWait& wait : trace.host_waits)
-      threads_[wait.thread].spans.push_back({wait.start_ns, wait.end_ns});
-    for (auto& [thread, waits] : threads_) waits.spans = united(std::move(waits.spans));
+      threads_[wait.thread].push_back({wait.start_ns, wait.end_ns});
+    for (auto& [thread, waits] : threads_) waits = sim::united(std::move(waits));
   }
 
-  std::int64_t within(std::uint32_t thread, std::int64_t start, std::int64_t end) {
+  [[nodiscard]] std::int64_t within(std::uint32_t thread, std::int64_t start,
+                                    std::int64_t end) const {
     const auto found = threads_.find(thread);
-    if (found == threads_.end()) return 0;
-    auto& [spans, next] = found->second;
-    while (next < spans.size() && spans[next].end_ns <= start) ++next;
-    std::int64_t sum = 0;
-    for (std::size_t i = next; i < spans.size() && spans[i].start_ns < end; ++i)
-      sum += std::min(end, spans[i].end_ns) - std::max(start, spans[i].start_ns);
-    return sum;
+    if (found == threads_.end() || end <= start) return 0;
+    return end - start - sim::uncovered({start, end}, found->second);
   }
 
  private:
-  struct OfThread {
-    std::vector<Span> spans;
-    std::size_t next = 0;
-  };
-  std::map<std::uint32_t, OfThread> threads_;
+  std::map<std::uint32_t, std::vector<sim::Interval<std::int64_t>>> threads_;
 };
 
 std::int64_t blocked_in_launch(const Activity& each) {

@@ -7,13 +7,14 @@
 #include <map>
 #include <tuple>
 
-#include "calibrate/traces/intervals.h"
 #include "sim/collective.h"
+#include "sim/intervals.h"
 
 namespace railyard::calibrate {
 namespace {
 
 void measure(const GpuTrace& trace, TraceStep& step) {
+  using Span = sim::Interval<std::int64_t>;  // ns
   std::vector<Span> compute, communication, all;
   for (std::size_t i = step.first; i < step.last; ++i) {
     const Activity& each = trace.activities[i];
@@ -21,13 +22,14 @@ void measure(const GpuTrace& trace, TraceStep& step) {
     (each.kind == ActivityKind::collective ? communication : compute).push_back(span);
     all.push_back(span);
   }
-  compute = united(std::move(compute));
-  communication = united(std::move(communication));
-  step.compute_ns = length(compute);
-  step.communication_ns = length(communication);
-  step.overlap_ns = common(compute, communication);
-  step.exposed_ns = step.communication_ns - step.overlap_ns;
-  step.idle_ns = std::max<std::int64_t>(0, step.duration_ns() - length(united(std::move(all))));
+  compute = sim::united(std::move(compute));
+  communication = sim::united(std::move(communication));
+  step.compute_ns = sim::length(compute);
+  step.communication_ns = sim::length(communication);
+  step.exposed_ns = sim::uncovered(communication, compute);
+  step.overlap_ns = step.communication_ns - step.exposed_ns;
+  step.idle_ns =
+      std::max<std::int64_t>(0, step.duration_ns() - sim::length(sim::united(std::move(all))));
 }
 
 std::size_t first_from(const GpuTrace& trace, std::int64_t ns) {

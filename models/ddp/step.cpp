@@ -130,12 +130,7 @@ Task launch_all(const DdpProgram::Launches& launches, DdpRank& rank) {
 }
 
 Task forward(const DdpProgram& program, DdpRank& rank) {
-  sim::HostThread& host = *rank.host;
-  for (const DdpProgram::Launches& layer : program.forward) {
-    co_await host.busy(layer.before);
-    for (const Kernel& kernel : layer.kernels) co_await host.launch(rank.compute, kernel);
-    co_await host.busy(layer.after);
-  }
+  for (const DdpProgram::Launches& layer : program.forward) co_await launch_all(layer, rank);
 }
 
 // Forward and backward of a micro-batch inside no_sync(); the first finds no gradient to add to.
@@ -143,9 +138,7 @@ Task accumulate(const DdpProgram& program, DdpRank& rank, bool first) {
   sim::HostThread& host = *rank.host;
   co_await forward(program, rank);
   for (const DdpProgram::BackwardStep& step : program.backward) {
-    co_await host.busy(step.before);
-    for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
-    co_await host.busy(step.after);
+    co_await launch_all(step, rank);
     for (const std::uint32_t parameter : step.parameters)
       if (!first) co_await host.launch(rank.compute, program.accumulate[parameter]);
   }
@@ -160,9 +153,7 @@ Task backward(const DdpProgram& program, DdpRank& rank, std::int64_t iteration, 
   rank.marks.back().bucket_ready.resize(buckets.size());
   for (const std::uint32_t parameter : program.unused) reducer.mark_ready(parameter);
   for (const DdpProgram::BackwardStep& step : program.backward) {
-    co_await host.busy(step.before);
-    for (const Kernel& kernel : step.kernels) co_await host.launch(rank.compute, kernel);
-    co_await host.busy(step.after);
+    co_await launch_all(step, rank);
     for (const std::uint32_t parameter : step.parameters) {
       co_await host.busy(program.hook);
       if (program.accumulation > 1)

@@ -26,7 +26,8 @@ class Fsdp2 {
       const bool last = micro + 1 == program_.accumulation;
       co_await forward();
       if (last) marks.forward_end = rank_.record(rank_.compute);
-      co_await backward(last || program_.sync_every_micro_batch);
+      co_await backward(last || program_.sync_every_micro_batch,
+                        !last && !program_.reshard_after_backward);
     }
     marks.backward_end = rank_.record(rank_.compute);
     finish_backward();
@@ -100,7 +101,7 @@ class Fsdp2 {
     }
   }
 
-  Task backward(bool reduce) {
+  Task backward(bool reduce, bool keep_whole) {
     gather_streams_wait_ = previous_copy_out_;
     previous_copy_out_ = {};
     std::size_t entered = 0;
@@ -114,7 +115,7 @@ class Fsdp2 {
       for (const sim::Kernel& kernel : segment.kernels)
         co_await rank_.host->launch(rank_.compute, kernel);
       if (!segment.leaves) continue;
-      gathers_[segment.unit].whole = !reduce;  // gradients that stay whole keep their parameters
+      gathers_[segment.unit].whole = keep_whole;
       gathers_[segment.unit].resharded_small = false;
       if (reduce) co_await reduce_gradients(segment.unit);
     }
@@ -245,6 +246,7 @@ Result<Fsdp2Program> build_fsdp2_program(const NeuralNetwork& network, const Fsd
       network.parameters().size(), sim::bytes(shard * options.optimizer_bytes), kernels, trace);
   program.accumulation = options.accumulation;
   program.sync_every_micro_batch = options.sync_every_micro_batch;
+  program.reshard_after_backward = options.reshard_after_backward;
   program.iteration_count = options.iterations;
   return program;
 }

@@ -59,6 +59,7 @@ struct Fsdp2Options {
   int optimizer_states = 2;            // tensors as large as the shard that it keeps
   std::int64_t accumulation = 1;       // micro-batches per step
   bool sync_every_micro_batch = true;  // false: set_requires_gradient_sync only for the last
+  bool reshard_after_backward = true;  // false: micro-batches but the last leave them whole
   std::int64_t iterations = 3;
 };
 
@@ -84,6 +85,7 @@ struct Fsdp2Program {
   CallTable calls;
   std::int64_t accumulation = 1;
   bool sync_every_micro_batch = true;
+  bool reshard_after_backward = true;
   std::int64_t iteration_count = 0;
 };
 

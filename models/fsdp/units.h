@@ -35,8 +35,7 @@ struct ShardedLayers {
   std::vector<Segment> backward;
 };
 
-// Errors: a parameter that two units use (a tied weight belongs to the root: FSDP shards it there),
-// or a network without layers.
+// A parameter that two units use, or none, is the root's. Error: a batch too large to count.
 Result<ShardedLayers> shard_layers(const NeuralNetwork& network, const LayerOptions& options,
                                    const KernelModel& kernels, sim::Trace& trace);
 

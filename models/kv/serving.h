@@ -124,6 +124,7 @@ class Serving final : public sim::EventHandler, public sim::FlowListener {
 
   void start();
   [[nodiscard]] bool finished() const { return left_ == 0; }
+  [[nodiscard]] const ServingOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<KvRequest>& requests() const { return requests_; }
   [[nodiscard]] const std::vector<RequestTimes>& times() const { return times_; }
   // Time that an instance worked.

@@ -41,6 +41,12 @@ void add_backward(const Layer& layer, const LayerOptions& options, const KernelM
     out.push_back(named(time, trace.name(last + layer.name)));
 }
 
+sim::Duration alone(const std::vector<sim::Kernel>& kernels) {
+  sim::Duration sum{};
+  for (const sim::Kernel& kernel : kernels) sum += kernel.alone;
+  return sum;
+}
+
 std::vector<sim::Kernel> optimizer_kernels(std::size_t tensors, Bytes traffic,
                                            const KernelModel& kernels, sim::Trace& trace) {
   std::vector<sim::Kernel> out;

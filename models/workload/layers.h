@@ -25,6 +25,9 @@ void add_forward(const Layer& layer, const LayerOptions& options, const KernelMo
 void add_backward(const Layer& layer, const LayerOptions& options, const KernelModel& kernels,
                   sim::Trace& trace, std::vector<sim::Kernel>& out);
 
+// What kernels take together when nothing slows them down.
+sim::Duration alone(const std::vector<sim::Kernel>& kernels);
+
 // A fused optimizer's launches over `tensors` parameters that move `traffic` bytes in all.
 std::vector<sim::Kernel> optimizer_kernels(std::size_t tensors, Bytes traffic,
                                            const KernelModel& kernels, sim::Trace& trace);

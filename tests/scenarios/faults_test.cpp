@@ -124,6 +124,17 @@ TEST_CASE("faults: a neighbour takes its share of the links, and ends with the j
   CHECK(noisy.duration < healthy.duration * 3);
 }
 
+TEST_CASE("faults: a link that flaps for ever does not keep a run of mere traffic going") {
+  const RunResult result = good_run(full_scenario(
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 2, fabric: {kind: switch}}\n"
+      "traffic: [{from: 0, to: 8, size: 1GiB}]\n"
+      "faults: {links: [{link: \"node0/nic0\", at: 1ms, for: 1ms, every: 4ms, speed: 0}]}\n"));
+  // 1 GiB at 48 GB/s takes 22.37 ms: 1 ms before the first outage, 3 behind each, 0.37 behind the
+  // eighth, which ends at 30 ms.
+  REQUIRE(result.flows.size() == 1);
+  CHECK(seconds(result.flows[0].end) == doctest::Approx(0.0304).epsilon(0.02));
+}
+
 TEST_CASE("host: a data loader that is too slow sets the pace") {
   // Two workers at 200 ms a batch make one every 100 ms.
   const RunResult result = good_run(full_scenario(

@@ -226,6 +226,11 @@ TEST_CASE("fsdp: accumulation with and without reduction in every micro-batch") 
   CHECK(all[sim::Collective::all_gather] == 3 * 7);
   auto last = counts({"fsdp.requires_gradient_sync=false"});
   CHECK(last[sim::Collective::reduce_scatter] == 4);
+  CHECK(last[sim::Collective::all_gather] == 3 * 7);  // parameters are resharded all the same
+  // Left whole behind the first two backwards, the next forward gathers nothing, its backward the
+  // blocks that forward resharded: 7 + 3 + 3.
+  auto whole = counts({"fsdp.requires_gradient_sync=false", "fsdp.reshard_after_backward=false"});
+  CHECK(whole[sim::Collective::all_gather] == 13);
 }
 
 TEST_CASE("fsdp: replay changes nothing") {

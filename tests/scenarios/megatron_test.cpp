@@ -38,9 +38,8 @@ models::NeuralNetwork network_with(const std::vector<std::int64_t>& sizes) {
   return std::move(network).value();
 }
 
-// Reverse order: 70, 100, 300, 1000. Starts: 70 at 0, 100 at 128 (70 rounded up to 64s), 300 at
-// 256: the sum 556 is over 500, so the bucket ends at 640 (a multiple of lcm(6, 128) = 384 would be
-// 768: N = 6).
+// Reverse order: 70, 100, 300, 1000 elements. They start at 0, 128 and 256 (multiples of 64); the
+// third ends at 556, over the limit of 500, and the bucket at 768, a multiple of lcm(6, 128) = 384.
 TEST_CASE("megatron: parameters are aligned, buckets padded") {
   models::MegatronOptions options;
   options.bucket_size = 500;

@@ -64,23 +64,22 @@ std::string summary_title(const scenarios::Scenario& scenario, const RunResult& 
 
 std::string summary_late(const RunResult& result, const SummaryStyle& style) {
   if (result.late_ranks.empty()) return "";
-  Table table({{"rank"},
-               {"last to enter"},
-               {"median late"},
-               {"worst"},
-               {"all told"},
-               {"because", Align::left}});
   constexpr std::size_t kShown = 10;
-  for (std::size_t i = 0; i < std::min(kShown, result.late_ranks.size()); ++i) {
+  const std::size_t shown = std::min(kShown, result.late_ranks.size());
+  Table table({{"rank"}, {"last to enter"}, {"median late"}, {"worst"}, {"all told"}});
+  std::string causes;
+  for (std::size_t i = 0; i < shown; ++i) {
     const scenarios::LateRank& row = result.late_ranks[i];
     table.add({std::to_string(row.rank), fmt::format("{} of {} calls", row.last_in, row.calls),
-               human(row.median), human(row.worst), human(row.total), row.cause});
+               human(row.median), human(row.worst), human(row.total)});
+    if (!row.cause.empty())
+      causes += wrap(fmt::format("  rank {}: {}", row.rank, row.cause), kWidth, "    ") + "\n";
   }
   std::string text =
       heading("Late ranks (behind the median rank, where they were the last to enter)", style) +
-      table.text();
-  if (result.late_ranks.size() > kShown)
-    text += fmt::format("  and {}\n", plural(result.late_ranks.size() - kShown, "other"));
+      table.text() + causes;
+  if (result.late_ranks.size() > shown)
+    text += fmt::format("  and {}\n", plural(result.late_ranks.size() - shown, "other"));
   return text;
 }
 

@@ -41,16 +41,15 @@ std::string pools(const KvResult& kv, const SummaryStyle& style) {
 
 std::string summary_kv(const KvResult& kv, const SummaryStyle& style) {
   const auto requests = static_cast<std::int64_t>(kv.requests.size());
-  std::string text = fmt::format(
-      "{}: {} x TP{} prefill, {} x TP{} decode; KV cache by {} ({})\n"
-      "{} requests, {} requests/s, {} output tokens/s\n"
-      "KV moved {}, {} descriptors ({} per request), {:.1f} GB/s in the median transfer\n"
-      "KV cache of an instance: {} tokens (prefill), {} tokens (decode)\n",
-      kv.model, kv.prefill_instances, kv.prefill_ranks, kv.decode_instances, kv.decode_ranks,
-      kv.mode, kv.backend, count(requests), digits(kv.requests_per_second),
-      digits(kv.output_tokens_per_second), human(kv.moved), count(kv.descriptors),
-      count(kv.descriptors / std::max<std::int64_t>(requests, 1)), kv.transfer_gb_per_s,
-      count(kv.prefill_capacity), count(kv.decode_capacity));
+  std::string text = fmt::format("{}: {} x TP{} prefill, {} x TP{} decode; KV cache by {} ({})\n",
+                                 kv.model, kv.prefill_instances, kv.prefill_ranks,
+                                 kv.decode_instances, kv.decode_ranks, kv.mode, kv.backend);
+  text += fmt::format("{} requests, {} requests/s, {} output tokens/s\n", count(requests),
+                      digits(kv.requests_per_second), digits(kv.output_tokens_per_second));
+  text += fmt::format("KV moved: {} in {} descriptors, {:.1f} GB/s in the median transfer\n",
+                      human(kv.moved), count(kv.descriptors), kv.transfer_gb_per_s);
+  text += fmt::format("KV cache of an instance: {} tokens (prefill), {} tokens (decode)\n",
+                      count(kv.prefill_capacity), count(kv.decode_capacity));
   text += latencies(kv, style);
   text += pools(kv, style);
   return text;

@@ -34,28 +34,30 @@ std::string iterations(const TrainingResult& result, const SummaryStyle& style) 
 std::string calls(const TrainingResult& result, const SummaryStyle& style) {
   if (result.calls.empty()) return "";
   const TimeUnit unit = unit_for(result.step_time);
-  const auto titled = [&](std::string_view what) { return fmt::format("{} {}", what, unit.name); };
   Table table({{"collective", Align::left},
                {"group", Align::left},
-               {"ranks"},
                {"size"},
                {"calls"},
                {"algorithm", Align::left},
                {"sent"},
-               {titled("time")},
-               {titled("waited")},
-               {titled("exposed")},
-               {"busbw GB/s"}});
+               {"time"},
+               {"waited"},
+               {"exposed"},
+               {"busbw"}});
   for (const CallRow& row : result.calls)
-    table.add({std::string(sim::to_text(row.collective)), row.group, std::to_string(row.ranks),
-               human(row.size), std::to_string(row.count),
+    table.add({std::string(sim::to_text(row.collective)),
+               fmt::format("{} ({})", row.group, row.ranks), human(row.size),
+               std::to_string(row.count),
                fmt::format("{} {}", sim::to_text(row.algorithm), sim::to_text(row.protocol)),
                human(row.sent), unit(row.time), unit(row.waited), unit(row.exposed),
-               fmt::format("{:.2f}", row.busbw)});
-  return heading(
-             "Collectives of the steady iteration (sent: by one rank; waited: for the last rank)",
-             style) +
-         table.text();
+               fmt::format("{:.1f}", row.busbw)});
+  return heading("Collectives of the steady iteration", style) + table.text() +
+         wrap(
+             fmt::format("  sent: by one rank; times in {}, of which waited for the last rank, and "
+                         "exposed with no kernel beside; busbw in GB/s",
+                         unit.name),
+             kWidth, "  ") +
+         "\n";
 }
 
 std::string memory(const TrainingResult& result, const SummaryStyle& style) {
