@@ -146,7 +146,7 @@ std::string summary_hang(const RunResult& result) {
                                  plural(result.unfinished.size(), "operation"),
                                  result.unfinished.size() == 1 ? "s" : "");
   for (std::size_t i = 0; i < std::min(kShownWaits, result.unfinished.size()); ++i)
-    text += "  " + result.unfinished[i] + "\n";
+    text += wrap("  " + result.unfinished[i], kWidth, "    ") + "\n";
   if (result.unfinished.size() > kShownWaits)
     text += fmt::format("  ... and {} more\n", result.unfinished.size() - kShownWaits);
   return text;

@@ -37,7 +37,7 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
   Table table({{"collective", Align::left},
                {"group", Align::left},
                {"size"},
-               {"calls"},
+               {"n"},
                {"algorithm", Align::left},
                {"sent"},
                {"time"},
@@ -53,7 +53,7 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                fmt::format("{:.1f}", row.busbw)});
   return heading("Collectives of the steady iteration", style) + table.text() +
          wrap(
-             fmt::format("  sent: by one rank; times in {}, of which waited for the last rank, and "
+             fmt::format("  n calls; sent: by one rank; times in {}, of which waited for the last rank, and "
                          "exposed with no kernel beside; busbw in GB/s",
                          unit.name),
              kWidth, "  ") +
