@@ -52,11 +52,11 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                human(row.sent), unit(row.time), unit(row.waited), unit(row.exposed),
                fmt::format("{:.1f}", row.busbw)});
   return heading("Collectives of the steady iteration", style) + table.text() +
-         wrap(
-             fmt::format("  n calls; sent: by one rank; times in {}, of which waited for the last rank, and "
-                         "exposed with no kernel beside; busbw in GB/s",
-                         unit.name),
-             kWidth, "  ") +
+         wrap(fmt::format("  n calls; sent: by one rank; times in {}, of which waited for the last "
+                          "rank, and "
+                          "exposed with no kernel beside; busbw in GB/s",
+                          unit.name),
+              kWidth, "  ") +
          "\n";
 }
 
