@@ -34,11 +34,12 @@ TEST_CASE("intervals: what a set leaves uncovered") {
 TEST_CASE("intervals: random sets") {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
+    const auto below = [&](unsigned n) { return static_cast<std::int64_t>(random() % n); };
     const auto draw = [&] {
       Set parts;
-      for (unsigned i = random() % 8; i > 0; --i) {
-        const std::int64_t start = random() % 40;
-        parts.push_back({start, start + random() % 10});
+      for (std::int64_t i = below(8); i > 0; --i) {
+        const std::int64_t start = below(40);
+        parts.push_back({start, start + below(10)});
       }
       return parts;
     };
