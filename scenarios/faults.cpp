@@ -277,7 +277,9 @@ void apply_faults(RunContext& context, std::uint32_t rank, sim::Gpu& gpu, sim::H
 }
 
 void end_faults(RunContext& context) {
-  if (context.faults != nullptr) context.faults->job_ended();
+  if (context.faults == nullptr) return;
+  context.faults->job_ended();
+  context.ended = context.simulation.now();
 }
 
 std::string fault_of_rank(const Scenario& scenario, std::uint32_t rank) {
@@ -308,7 +310,7 @@ std::vector<LateRank> late_ranks(const RunContext& context,
       const auto index = static_cast<std::size_t>(last - record.enter.begin());
       lateness[runner->group()[index].rank.value()].push_back(*last - *middle);
     }
-  const sim::Duration run = context.simulation.now().time_since_epoch();
+  const sim::Duration run = run_time(context);
   std::vector<LateRank> rows;
   for (auto& [rank, times] : lateness) {
     std::ranges::sort(times);

@@ -79,7 +79,7 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   if (faults)
     for (std::string& line : faults->given_up())
       result.unfinished.insert(result.unfinished.begin(), std::move(line));
-  result.duration = simulation.now().time_since_epoch();
+  result.duration = run_time(context);
   traffic->finish();
   result.events += simulation.queue().executed();
   result.solves += simulation.network().solves();
@@ -150,6 +150,10 @@ std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
       options);
 }
 
+sim::Duration run_time(const RunContext& context) {
+  return context.ended.value_or(context.simulation.now()).time_since_epoch();
+}
+
 sim::EventQueue::Outcome run_queue(RunContext& context) {
   const RunLimits& limits = context.options.limits;
   sim::EventQueue& queue = context.simulation.queue();
@@ -166,6 +170,7 @@ sim::EventQueue::Outcome run_queue(RunContext& context) {
     const auto events = static_cast<double>(queue.executed());
     if (limits.progress && context.shared.events > 0 && slices % kSlicesPerReport == 0)
       limits.progress(std::min(1.0, events / context.shared.events));
+    if (queue.executed() == before && context.ended) return sim::EventQueue::Outcome::drained;
     if (queue.executed() == before) {
       context.result.notes.emplace_back(
           "something would take longer than the 53 days that can be simulated");

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scenarios/bind.h"
@@ -63,8 +64,11 @@ struct RunContext {
   std::deque<MessageKeeper> keepers;  // where messages are kept: one per communicator
   std::vector<std::shared_ptr<sim::EventHandler>> handlers;  // of events yet to come
   bool stop = false;                                         // a fault ended the job
-  Faults* faults = nullptr;                                  // at work; null = none
-  std::shared_ptr<std::size_t> hosts_left{};                 // programs that have not ended
+  // When the workload ended, where faults are at work: flows that once stood still leave events
+  // long past it, which do nothing.
+  std::optional<sim::Time> ended{};
+  Faults* faults = nullptr;                   // at work; null = none
+  std::shared_ptr<std::size_t> hosts_left{};  // programs that have not ended
 };
 
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
@@ -89,6 +93,9 @@ bool may_replay(const RunContext& context);
 
 std::unique_ptr<sim::CollectiveRunner> make_runner(RunContext& context,
                                                    Communication& communication);
+
+// The simulated time that the run has taken so far, or took.
+sim::Duration run_time(const RunContext& context);
 
 // Runs the event queue to its end within the limits; `finished` adds nothing to it.
 sim::EventQueue::Outcome run_queue(RunContext& context);

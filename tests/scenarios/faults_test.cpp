@@ -100,6 +100,7 @@ TEST_CASE("faults: a slow link slows what passes it, as cluster.slow does") {
       text("") + "faults: {links: [{link: \"node0/nic3\", at: 1ms, for: 2ms, speed: 0}]}\n"));
   CHECK(flap.collectives[0].time - healthy.collectives[0].time > sim::microseconds(1900));
   CHECK(flap.collectives[0].time - healthy.collectives[0].time < sim::microseconds(2500));
+  CHECK(flap.duration - healthy.duration < sim::microseconds(2500));  // nor does the run go on
 }
 
 TEST_CASE("faults: a dead link ends the job with who waits for whom") {
@@ -133,6 +134,7 @@ TEST_CASE("faults: a link that flaps for ever does not keep a run of mere traffi
   // eighth, which ends at 30 ms.
   REQUIRE(result.flows.size() == 1);
   CHECK(seconds(result.flows[0].end) == doctest::Approx(0.0304).epsilon(0.02));
+  CHECK(result.duration == result.flows[0].end);
 }
 
 TEST_CASE("host: a data loader that is too slow sets the pace") {
