@@ -137,7 +137,7 @@ class Kv final : public Workload {
       context.result.unfinished = serving.waiting(32);
     if (!serving.finished()) return {};
     report_serving(serving, transfers, *result);
-    context.result.messages += result->descriptors;
+    context.result.messages += result->calls;
     context.result.kv = std::move(result);
     return {};
   }

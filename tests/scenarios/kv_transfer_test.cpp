@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
+#include <ctime>
 
 #include "scenarios/kv_result.h"
 #include "tests/scenarios/helpers.h"
 #include "tests/scenarios/run_helpers.h"
+#include "tests/time_limit.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -217,6 +218,17 @@ TEST_CASE("kv: the shipped scenarios end, and equal seeds give equal hashes") {
     const std::vector<std::string> other{"kv.requests.count=60", "kv.requests.seed=9"};
     CHECK(good_run(tests::shipped_scenario(name, other)).trace_hash != result.trace_hash);
   }
+}
+
+TEST_CASE("kv: ten thousand requests over 16 and 16 GPUs in a few seconds") {
+  const std::clock_t begin = std::clock();
+  const RunResult result =
+      good_run(tests::shipped_scenario("kv-disaggregated.yaml", {"kv.requests.count=10000"}));
+  const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  CHECK(kv_of(result).requests.size() == 10'000);
+  MESSAGE(fmt::format("{} events in {:.2f} s of CPU", result.events, took));
+  CHECK(result.events < 2'000'000);
+  CHECK(took < 10 * tests::kSlowdown);
 }
 
 TEST_CASE("kv: pushed layers leave less to wait for than a pull, TCP more") {
