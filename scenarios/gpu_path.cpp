@@ -1,5 +1,6 @@
 #include "scenarios/gpu_path.h"
 
+#include <algorithm>
 #include <map>
 
 namespace railyard::scenarios {
@@ -21,37 +22,72 @@ sim::DeviceId host_of(const sim::Topology& topology, sim::DeviceId gpu) {
   return best;
 }
 
-}  // namespace
-
-Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
-                         std::uint32_t to, PathKind kind) {
-  const sim::Topology& topology = bound.topology;
-  const std::uint32_t from_place = places.place_of[from];
-  const std::uint32_t to_place = places.place_of[to];
+Result<GpuPath> path_along(const Bound& bound, const std::vector<sim::DeviceId>& way,
+                           std::uint64_t hash) {
   GpuPath path;
-  path.network = from_place != to_place && !places.nearest_rails[from].empty() &&
-                 !places.nearest_rails[to].empty();
-  std::vector<sim::DeviceId> way{bound.world[from].gpu};
-  const auto stop_at_host = [&](std::uint32_t rank) {
-    const sim::DeviceId host = host_of(topology, bound.world[rank].gpu);
-    if (kind == PathKind::hosts && host.valid()) way.push_back(host);
-  };
-  if (path.network) {
-    stop_at_host(from);
-    way.push_back(places.places[from_place].nics[places.nearest_rails[from].front()]);
-    way.push_back(places.places[to_place].nics[places.nearest_rails[to].front()]);
-    stop_at_host(to);
-  }
-  way.push_back(bound.world[to].gpu);
-  RAILYARD_ASSIGN(const sim::Route route, topology.route(way, std::uint64_t{from} << 32 | to));
+  RAILYARD_ASSIGN(const sim::Route route, bound.topology.route(way, hash));
   std::map<sim::ResourceId, std::uint32_t> weights;  // a PCIe link may be passed twice
   for (const sim::LinkId link : route) {
     ++weights[sim::ResourceId(link.value())];
-    const sim::Link& each = topology.links[link.index()];
+    const sim::Link& each = bound.topology.links[link.index()];
     path.latency += bound.parameters.link(each.link_class).latency + each.extra_latency;
   }
   for (const auto& [resource, weight] : weights) path.uses.push_back({resource, weight});
   return path;
+}
+
+sim::DeviceId nic_of(const algorithms::Places& places, std::uint32_t rank,
+                     const PathChoice& choice) {
+  const std::vector<sim::DeviceId>& nics = places.places[places.place_of[rank]].nics;
+  const std::vector<std::uint32_t>& nearest = places.nearest_rails[rank];
+  const std::size_t index = choice.stripe % nic_count(places, rank, choice.every_nic);
+  return nics[choice.every_nic ? index : nearest[index]];
+}
+
+}  // namespace
+
+std::size_t nic_count(const algorithms::Places& places, std::uint32_t rank, bool every_nic) {
+  return every_nic ? places.places[places.place_of[rank]].nics.size()
+                   : places.nearest_rails[rank].size();
+}
+
+Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
+                         std::uint32_t to, const PathChoice& choice) {
+  const bool apart = places.place_of[from] != places.place_of[to];
+  const bool network = (apart || choice.network) && nic_count(places, from, choice.every_nic) > 0 &&
+                       nic_count(places, to, choice.every_nic) > 0;
+  std::vector<sim::DeviceId> way{bound.world[from].gpu};
+  const auto stop_at_host = [&](std::uint32_t rank) {
+    if (choice.kind != PathKind::hosts) return;
+    const sim::DeviceId host = host_of(bound.topology, bound.world[rank].gpu);
+    if (host.valid() && host != way.back()) way.push_back(host);
+  };
+  sim::DeviceId out{};
+  sim::DeviceId in{};
+  stop_at_host(from);
+  if (network) {
+    out = nic_of(places, from, choice);
+    in = nic_of(places, to, choice);
+    way.push_back(out);
+    way.push_back(in);
+  }
+  stop_at_host(to);
+  way.push_back(bound.world[to].gpu);
+  // The hash of the first stripe is that of a plain flow.
+  const std::uint64_t hash = std::uint64_t{from} << 32 ^ to ^ std::uint64_t{choice.stripe} << 56;
+  RAILYARD_ASSIGN(GpuPath path, path_along(bound, way, hash));
+  path.network = network;
+  path.nic_out = out;
+  path.nic_in = in;
+  return path;
+}
+
+Result<GpuPath> host_path(const Bound& bound, std::uint32_t rank, bool to_host) {
+  const sim::DeviceId gpu = bound.world[rank].gpu;
+  const sim::DeviceId host = host_of(bound.topology, gpu);
+  if (!host.valid())
+    return sim::bad_input("the machine of rank " + std::to_string(rank) + " has no host memory");
+  return path_along(bound, to_host ? std::vector{gpu, host} : std::vector{host, gpu}, 0);
 }
 
 }  // namespace railyard::scenarios

@@ -13,15 +13,30 @@ namespace railyard::scenarios {
 struct GpuPath {
   std::vector<sim::ResourceUse> uses;
   sim::Duration latency{};
-  bool network = false;  // it passes NICs
+  bool network = false;   // it passes NICs
+  sim::DeviceId nic_out;  // those, if it does
+  sim::DeviceId nic_in;
 };
 
 enum class PathKind {
   direct,  // GPU to GPU, or to its NIC
-  hosts    // across nodes through the memory of both hosts, as without GPUDirect
+  hosts    // through the memory of both hosts, as without GPUDirect
+};
+
+struct PathChoice {
+  PathKind kind = PathKind::direct;
+  bool network = false;      // through NICs also where the GPUs share a node
+  bool every_nic = false;    // of their places, else those nearest to each
+  std::uint32_t stripe = 0;  // the how many-th of those NICs, modulo their number
 };
 
 Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
-                         std::uint32_t to, PathKind kind = PathKind::direct);
+                         std::uint32_t to, const PathChoice& choice = {});
+
+// From a GPU into the memory of its host, or back.
+Result<GpuPath> host_path(const Bound& bound, std::uint32_t rank, bool to_host);
+
+// How many NICs a rank may use: as `stripe` counts them.
+std::size_t nic_count(const algorithms::Places& places, std::uint32_t rank, bool every_nic);
 
 }  // namespace railyard::scenarios

@@ -11,6 +11,7 @@
 #include "scenarios/error_band.h"
 #include "scenarios/fallback_loss.h"
 #include "scenarios/faults.h"
+#include "scenarios/kv_result.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
 #include "scenarios/workload.h"
@@ -113,6 +114,7 @@ void MessageKeeper::on_message(const sim::Schedule& schedule, const sim::Message
 bool may_replay(const RunContext& context) {
   return context.scenario.engine.replay && context.options.message_limit == 0 &&
          context.scenario.traffic.empty() &&
+         !(context.scenario.workload && context.scenario.workload->sends()) &&
          !(context.scenario.faults && context.scenario.faults->disturb_network()) &&
          context.bound.communications.size() == 1;
 }
@@ -300,6 +302,7 @@ const StepResult* step_result(const RunResult& result) {
 
 sim::Duration objective_time(const RunResult& result) {
   if (const StepResult* step = step_result(result)) return step->step_time;
+  if (result.kv) return result.kv->ttft.p50;
   if (result.collectives.empty()) return result.duration;
   sim::Duration sum{};
   for (const CollectiveRow& row : result.collectives) sum += row.time;

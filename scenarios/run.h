@@ -201,7 +201,8 @@ Result<RunResult> run(const Scenario& scenario, const RunOptions& options);
 // The steps of a training job, whichever scheme it is of; null if none was run.
 const StepResult* step_result(const RunResult& result);
 
-// The number that a study compares: step time, else the total time of the collectives or flows.
+// The number that a study compares: step time, the median time to first token, else the total time
+// of the collectives or flows.
 sim::Duration objective_time(const RunResult& result);
 
 }  // namespace railyard::scenarios

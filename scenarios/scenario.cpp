@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <utility>
 
 #include "scenarios/faults.h"
@@ -238,11 +239,12 @@ void make_profile_absolute(Node& name) {
   if (is_path && path.ok()) name.scalar = fs::absolute(path.value(), failed).string();
 }
 
-// The topology file must still be found when the text is saved elsewhere.
-void make_absolute(Node& root, bool read_files) {
-  Node* cluster = root.find("cluster");
-  Node* file = cluster != nullptr ? cluster->find("topology_file") : nullptr;
-  if (file == nullptr || !read_files) return;
+// A file that is named at `path` must still be found when the text is saved elsewhere.
+void make_absolute(Node& root, std::initializer_list<std::string_view> path) {
+  Node* file = &root;
+  for (const std::string_view key : path)
+    if (file != nullptr) file = file->kind == Node::Kind::map ? file->find(key) : nullptr;
+  if (file == nullptr || file->kind != Node::Kind::scalar) return;
   std::error_code failed;
   file->scalar = fs::absolute(beside({file, ""}, file->scalar), failed).string();
 }
@@ -262,8 +264,10 @@ std::string resolved_yaml(const Scenario& scenario) {
     make_profile_absolute(*written);
     for (Node& item : written->items) make_profile_absolute(item);
   }
-  make_absolute(root, scenario.read_files);
-  if (scenario.read_files) make_fabric_paths_absolute(root);
+  if (!scenario.read_files) return to_yaml(root);
+  make_absolute(root, {"cluster", "topology_file"});
+  make_absolute(root, {"kv", "requests", "trace"});
+  make_fabric_paths_absolute(root);
   return to_yaml(root);
 }
 

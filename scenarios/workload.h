@@ -37,6 +37,8 @@ class Workload {
   [[nodiscard]] virtual std::vector<NamedGroup> own_groups() const;
   // Whether its result is that of training steps (RunResult::training).
   [[nodiscard]] virtual bool trains() const { return true; }
+  // Whether it sends anything beside collectives, so that none of those may be replayed.
+  [[nodiscard]] virtual bool sends() const { return false; }
   // Adds what the run will cost.
   virtual Result<void> add_estimate(const Scenario& scenario, Bound& bound,
                                     Estimate& estimate) const = 0;

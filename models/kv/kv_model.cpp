@@ -74,6 +74,32 @@ std::int64_t blocks_of(std::int64_t tokens, std::int64_t block_tokens) {
   return (tokens + block_tokens - 1) / block_tokens;
 }
 
+std::vector<KvPiece> kv_pieces(const KvModel& model, std::int64_t prefill_ranks,
+                               std::int64_t decode_ranks, std::int64_t element_size) {
+  std::vector<KvPiece> pieces;
+  if (model.latent_width > 0) {
+    for (std::int64_t to = 0; to < decode_ranks; ++to)
+      pieces.push_back({static_cast<std::uint32_t>(to % prefill_ranks),
+                        static_cast<std::uint32_t>(to),
+                        sim::bytes(model.latent_width * element_size), true});
+    return pieces;
+  }
+  const std::int64_t heads = model.kv_heads;
+  const std::int64_t held = std::max<std::int64_t>(heads / decode_ranks, 1);
+  const bool whole = held == std::max<std::int64_t>(heads / prefill_ranks, 1);
+  const std::int64_t copies = std::max<std::int64_t>(prefill_ranks / heads, 1);
+  for (std::int64_t to = 0; to < decode_ranks; ++to) {
+    const std::int64_t first = to * heads / decode_ranks;
+    for (std::int64_t h = first; h < first + held; ++h) {
+      const auto from = static_cast<std::uint32_t>(h * prefill_ranks / heads + to % copies);
+      const bool more = h > first && pieces.back().from == from;
+      if (!more) pieces.push_back({from, static_cast<std::uint32_t>(to), {}, whole});
+      pieces.back().per_token += sim::bytes(model.head_dim * element_size);
+    }
+  }
+  return pieces;
+}
+
 double prefill_flops(const KvModel& model, std::int64_t tokens) {
   const auto s = static_cast<double>(tokens);
   const auto inner = static_cast<double>(model.layers * model.heads * model.head_dim);

@@ -3,14 +3,12 @@
 //   KV bytes per token   2 x layers x kv_heads x head_dim x element (K and V);
 //                        with latent attention (MLA) layers x latent_width x element
 //   per rank of TP t     max(kv_heads / t, 1) heads: fewer heads than ranks are replicated; a
-//   latent
-//                        cache is held whole by every rank
+//                        latent cache is held whole by every rank
 //   tokens               the prompt and the slot of the first output, rounded up to whole blocks
-//   prefill              2 x active parameters per token, and 4 x layers x heads x head_dim x s^2 /
-//   2
-//                        for the causal attention of s tokens
+//   prefill              2 x active parameters per token, and for the causal attention of s tokens
+//                        4 x layers x heads x head_dim x s^2 / 2
 //   decode               a step reads every weight that its tokens use and the cache of its
-//   sequences
+//                        sequences
 //
 // Sources: vLLM (kv_cache_interface, 16-token blocks), the models' public configurations. Not valid
 // for sliding windows and hybrid state-space layers.
@@ -49,6 +47,19 @@ sim::Bytes kv_bytes_per_token(const KvModel& model, std::int64_t tensor_parallel
                               std::int64_t element_size);
 // Separate memory regions of a rank's cache: K and V of each layer; one per layer with MLA.
 std::int64_t kv_regions(const KvModel& model);
+// What one rank of a decode instance takes from one rank of a prefill instance.
+struct KvPiece {
+  std::uint32_t from = 0;  // index in the prefill instance
+  std::uint32_t to = 0;    // index in the decode instance
+  sim::Bytes per_token{};  // of one region
+  bool whole = false;      // the blocks of both ranks are moved as they are
+  friend bool operator==(const KvPiece&, const KvPiece&) = default;
+};
+
+// By receiving rank, then by head. Of several copies of a head a rank takes the one that spreads
+// the load: between equal instances rank r takes from rank r.
+std::vector<KvPiece> kv_pieces(const KvModel& model, std::int64_t prefill_ranks,
+                               std::int64_t decode_ranks, std::int64_t element_size);
 std::int64_t blocks_of(std::int64_t tokens, std::int64_t block_tokens);
 
 double prefill_flops(const KvModel& model, std::int64_t tokens);

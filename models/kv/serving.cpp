@@ -4,117 +4,87 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 #include <utility>
+
+#include "sim/check.h"
 
 namespace railyard::models {
 namespace {
 
 enum Code : std::uint32_t {
-  kArrive,       // a request
-  kPrefillEnd,   // an instance
-  kStepEnd,      // an instance
-  kPost,         // a part: its descriptors begin to go out
-  kPartArrived,  // a part: its last byte is there
-  kLayer         // a part, to be posted: its layer was computed
+  kArrive,  // a request
+  kLayers,  // a prefill instance: layers of its batch were computed
+  kStepEnd  // a decode instance
 };
-
-// No faster than the descriptors are posted; 0 = no limit.
-sim::Bandwidth posting_rate(sim::Bytes size, sim::Duration posting) {
-  if (posting.count() <= 0) return {};
-  const sim::Int128 raw = sim::Int128(size.raw()) * 65'536 * 1'000'000'000'000 / posting.count();
-  return sim::Bandwidth::from_raw(
-      static_cast<std::int64_t>(std::clamp<sim::Int128>(raw, 1, std::int64_t{1} << 62)));
-}
 
 }  // namespace
-
-struct Serving::Prefill {
-  std::deque<std::uint32_t> queue;
-  std::vector<std::uint32_t> batch;  // under way
-  std::int64_t queued_tokens = 0;    // of both
-  std::int64_t held_tokens = 0;      // blocks in use
-  sim::Duration busy{};
-};
-
-struct Serving::Decode {
-  std::vector<std::uint32_t> running;
-  std::vector<std::uint32_t> joining;  // transferred, wait for the next step
-  std::uint32_t placed = 0;            // sequences that have blocks here
-  std::int64_t reserved_tokens = 0;
-  bool stepping = false;
-  std::vector<std::int64_t> made;  // tokens so far, beside `running`
-  std::int64_t cached = 0;         // tokens of the running sequences
-  sim::Duration busy{};
-};
-
-// What one rank sends to another for one request (push: for one layer of it).
-struct Serving::Part {
-  std::uint32_t request = 0;
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
-  sim::Bytes size{};
-  std::int64_t descriptors = 0;
-  bool opens = false;  // the request's first on this pair: request_overhead
-  sim::FlowId flow;
-  sim::Duration latency{};
-};
-
-struct Serving::Engine {
-  sim::Time free{};
-  bool registered = false;
-  std::set<std::uint32_t> peers;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, sim::Bandwidth>, std::vector<std::uint32_t>>
-      idle;  // parts with a flow that can be used again, by (from, to, cap)
-};
 
 Serving::Serving(ServingOptions options, std::vector<KvRequest> requests, World world)
     : options_(std::move(options)),
       requests_(std::move(requests)),
       world_(std::move(world)),
+      pieces_(kv_pieces(options_.model,
+                        static_cast<std::int64_t>(options_.prefill.instances.front().ranks.size()),
+                        static_cast<std::int64_t>(options_.decode.instances.front().ranks.size()),
+                        options_.element_size)),
       times_(requests_.size()),
-      parts_left_(requests_.size(), 0),
-      prefill_(options_.prefill.instances.size()),
-      decode_(options_.decode.instances.size()),
+      states_(requests_.size()),
+      prefill_(options_.prefill.instances.size(), Prefill(options_.prefill.blocks)),
+      decode_(options_.decode.instances.size(), Decode(options_.decode.blocks)),
+      met_(prefill_.size() * decode_.size(), false),
       left_(requests_.size()) {
-  std::uint32_t ranks = 0;
-  for (const KvPool* pool : {&options_.prefill, &options_.decode})
-    for (const KvInstance& instance : pool->instances)
-      for (const std::uint32_t rank : instance.ranks) ranks = std::max(ranks, rank + 1);
-  engines_.resize(ranks);
+  RAILYARD_CHECK(options_.links.size() == met_.size(), "every pair of instances has its links");
+  for (std::uint32_t r = 0; r < requests_.size(); ++r)
+    RAILYARD_CHECK(
+        all_blocks(r) <= options_.decode.blocks && prompt_blocks(r) <= options_.prefill.blocks,
+        "a request fits an empty cache");
+  world_.transfers->set_listener(*this);
 }
-
-Serving::~Serving() = default;
 
 void Serving::schedule(sim::Time at, std::uint32_t code, std::uint32_t argument) {
   world_.queue->schedule(at, *this, code, argument);
 }
 
 void Serving::start() {
-  for (std::uint32_t r = 0; r < requests_.size(); ++r) schedule(requests_[r].arrival, kArrive, r);
+  if (options_.clients == 0) {
+    for (std::uint32_t r = 0; r < requests_.size(); ++r) schedule(requests_[r].arrival, kArrive, r);
+    return;
+  }
+  for (std::uint32_t client = 0; client < options_.clients; ++client) arrive_next();
+}
+
+void Serving::arrive_next() {
+  if (next_ < requests_.size())
+    schedule(world_.queue->now(), kArrive, static_cast<std::uint32_t>(next_++));
 }
 
 void Serving::on_event(std::uint32_t code, std::uint32_t argument) {
-  switch (code) {
+  switch (static_cast<Code>(code)) {
     case kArrive: return arrive(argument);
-    case kPrefillEnd: return end_prefill(argument);
+    case kLayers: return layers_computed(argument);
     case kStepEnd: return end_step(argument);
-    case kPost: return world_.network->start(parts_[argument].flow, parts_[argument].size);
-    case kPartArrived: return part_done(argument);
-    case kLayer: {
-      const Part& part = parts_[argument];
-      return post(engines_[options_.transfer.mode == TransferMode::pull ? part.to : part.from],
-                  argument);
-    }
-    default: return;
   }
+}
+
+// The slot of the first output belongs to the prompt's blocks.
+std::int64_t Serving::prompt_blocks(std::uint32_t request) const {
+  return blocks_of(requests_[request].input_tokens + 1, options_.block_tokens);
+}
+
+std::int64_t Serving::all_blocks(std::uint32_t request) const {
+  return blocks_of(requests_[request].input_tokens + requests_[request].output_tokens,
+                   options_.block_tokens);
+}
+
+std::size_t Serving::pair_of(std::uint32_t request) const {
+  return times_[request].prefill_instance * decode_.size() + times_[request].decode_instance;
 }
 
 void Serving::arrive(std::uint32_t request) {
   const auto least = std::ranges::min_element(prefill_, {}, &Prefill::queued_tokens);
   least->queue.push_back(request);
   least->queued_tokens += requests_[request].input_tokens;
+  times_[request].arrival = world_.queue->now();
   times_[request].prefill_instance = static_cast<std::uint32_t>(least - prefill_.begin());
   start_prefill(times_[request].prefill_instance);
 }
@@ -123,190 +93,176 @@ void Serving::start_prefill(std::uint32_t index) {
   Prefill& instance = prefill_[index];
   if (!instance.batch.empty()) return;
   std::int64_t tokens = 0;
-  std::vector<std::int64_t> lengths;
   while (!instance.queue.empty()) {
     const std::uint32_t next = instance.queue.front();
-    const std::int64_t length = requests_[next].input_tokens;
-    const std::int64_t block = options_.transfer.block_tokens;
-    const std::int64_t blocks = blocks_of(length + 1, block) * block;
-    if (!instance.batch.empty() && tokens + length > options_.max_batched_tokens) break;
-    if (instance.held_tokens + blocks > options_.prefill.kv_tokens) break;
+    tokens += requests_[next].input_tokens;
+    if (!instance.batch.empty() && tokens > options_.max_batched_tokens) break;
+    if (instance.cache.free() < prompt_blocks(next)) break;
+    states_[next].prefill_blocks = instance.cache.allocate(prompt_blocks(next));
     instance.queue.pop_front();
     instance.batch.push_back(next);
-    instance.held_tokens += blocks;
-    tokens += length;
-    lengths.push_back(length);
-    times_[next].prefill_start = world_.queue->now();
   }
-  if (instance.batch.empty()) return;
-  const sim::Duration time = world_.costs->prefill(lengths);
-  instance.busy += time;
-  for (const std::uint32_t request : instance.batch)
-    times_[request].prefill_end = world_.queue->now() + time;
-  schedule(world_.queue->now() + time, kPrefillEnd, index);
-  if (options_.transfer.mode == TransferMode::push)
-    for (const std::uint32_t request : instance.batch) place(request);
+  if (!instance.batch.empty()) start_batch(index);
+}
+
+void Serving::start_batch(std::uint32_t index) {
+  Prefill& instance = prefill_[index];
+  std::vector<std::int64_t> lengths;
+  for (const std::uint32_t request : instance.batch) {
+    lengths.push_back(requests_[request].input_tokens);
+    times_[request].prefill_start = world_.queue->now();
+  }
+  instance.begin = world_.queue->now();
+  instance.takes = world_.costs->prefill(lengths);
+  instance.busy += instance.takes;
+  instance.layers = 0;
+  for (const std::uint32_t request : instance.batch) {
+    times_[request].prefill_end = instance.begin + instance.takes;
+    if (options_.mode == TransferMode::push) place(request);
+  }
+  schedule_layers(index);
+}
+
+// When the layers of the next push are computed, or all of them. Layers take equal shares.
+void Serving::schedule_layers(std::uint32_t index) {
+  Prefill& instance = prefill_[index];
+  const std::int64_t all = options_.model.layers;
+  const std::int64_t step = options_.mode == TransferMode::push ? options_.layers_per_push : all;
+  instance.layers = std::min(instance.layers + step, all);
+  const auto share = sim::Int128(instance.takes.count()) * instance.layers / all;
+  schedule(instance.begin + sim::Duration(static_cast<std::int64_t>(share)), kLayers, index);
+}
+
+void Serving::layers_computed(std::uint32_t index) {
+  const Prefill& instance = prefill_[index];
+  for (const std::uint32_t request : instance.batch) {
+    states_[request].layers_ready = instance.layers;
+    if (states_[request].placed) send_ready(request);
+  }
+  if (instance.layers < options_.model.layers) return schedule_layers(index);
+  end_prefill(index);
 }
 
 void Serving::end_prefill(std::uint32_t index) {
   Prefill& instance = prefill_[index];
   const std::vector<std::uint32_t> batch = std::exchange(instance.batch, {});
-  if (!batch.empty())
-    world_.trace->add({options_.prefill.instances[index].ranks.front(),
-                       world_.trace->name("prefill"), 0, sim::SpanKind::kernel,
-                       times_[batch.front()].prefill_start, world_.queue->now()});
+  world_.trace->add({options_.prefill.instances[index].ranks.front(), world_.trace->name("prefill"),
+                     0, sim::SpanKind::kernel, instance.begin, world_.queue->now()});
   for (const std::uint32_t request : batch) {
     instance.queued_tokens -= requests_[request].input_tokens;
-    if (options_.transfer.mode == TransferMode::pull) place(request);
+    if (options_.mode == TransferMode::pull) place(request);
   }
   start_prefill(index);
 }
 
-std::int64_t Serving::reserved_tokens(std::uint32_t request) const {
-  const std::int64_t block = options_.transfer.block_tokens;
-  return blocks_of(requests_[request].input_tokens + requests_[request].output_tokens, block) *
-         block;
+// First come, first served, by whichever decode instance has room.
+void Serving::place(std::uint32_t request) {
+  if (!waiting_.empty() || !try_place(request)) waiting_.push_back(request);
 }
 
-// The decode instance with the fewest sequences of those with room, or the queue.
-void Serving::place(std::uint32_t request) {
-  const std::int64_t tokens = reserved_tokens(request);
-  std::uint32_t best = 0;
-  bool found = false;
-  for (std::uint32_t d = 0; d < decode_.size(); ++d) {
-    if (decode_[d].reserved_tokens + tokens > options_.decode.kv_tokens ||
-        decode_[d].placed >= options_.max_sequences)
-      continue;
-    if (!found || decode_[d].placed < decode_[best].placed) best = d;
-    found = true;
+bool Serving::try_place(std::uint32_t request) {
+  const std::int64_t blocks = all_blocks(request);
+  Decode* best = nullptr;
+  for (Decode& each : decode_) {
+    if (each.cache.free() < blocks || each.placed >= options_.max_sequences) continue;
+    if (best == nullptr || each.placed < best->placed) best = &each;
   }
-  if (!found || !waiting_.empty()) {
-    if (std::ranges::find(waiting_, request) == waiting_.end()) waiting_.push_back(request);
-    return;
-  }
-  ++decode_[best].placed;
-  decode_[best].reserved_tokens += tokens;
-  times_[request].decode_instance = best;
+  if (best == nullptr) return false;
+  ++best->placed;
+  State& state = states_[request];
+  state.placed = true;
+  state.decode_blocks = best->cache.allocate(blocks);
+  times_[request].decode_instance = static_cast<std::uint32_t>(best - decode_.data());
   times_[request].transfer_start = world_.queue->now();
-  start_transfer(request);
+  count_descriptors(request);
+  send_ready(request);
+  return true;
 }
 
 void Serving::retry_waiting() {
-  std::deque<std::uint32_t> again = std::exchange(waiting_, {});
-  while (!again.empty()) {
-    const std::uint32_t request = again.front();
-    place(request);
-    if (!waiting_.empty()) break;  // first come, first served
-    again.pop_front();
+  while (!waiting_.empty() && try_place(waiting_.front())) waiting_.pop_front();
+}
+
+void Serving::count_descriptors(std::uint32_t request) {
+  State& state = states_[request];
+  const std::vector<KvLink>& links = options_.links[pair_of(request)];
+  const std::int64_t blocks = prompt_blocks(request);
+  // Blocks of the answer stay where they are.
+  const std::vector<std::int64_t> runs = kv_runs(state.prefill_blocks, state.decode_blocks);
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    const KvTransferCosts& costs = world_.transfers->costs(links[p].sender);
+    const sim::Bytes block = pieces_[p].per_token * options_.block_tokens;
+    std::int64_t count = 0;
+    if (costs.join_blocks && pieces_[p].whole)
+      for (const std::int64_t run : runs) count += kv_slices(block * run, costs.slice);
+    else
+      count = blocks * kv_slices(block, costs.slice);
+    state.descriptors.push_back(count);
   }
-  waiting_ = std::move(again);
 }
 
-std::uint32_t Serving::new_part(std::uint32_t request, std::uint32_t from, std::uint32_t to) {
-  Part part;
-  part.request = request;
-  part.from = from;
-  part.to = to;
-  parts_.push_back(part);
-  return static_cast<std::uint32_t>(parts_.size() - 1);
+// Work requests are dealt out to the ways by turns.
+void Serving::add_parts(std::uint32_t request, std::size_t piece, std::int64_t regions,
+                        std::vector<KvPart>& parts) {
+  const KvLink& link = options_.links[pair_of(request)][piece];
+  const std::int64_t tokens = prompt_blocks(request) * options_.block_tokens;
+  const sim::Bytes size = pieces_[piece].per_token * (tokens * regions);
+  const std::int64_t count = states_[request].descriptors[piece] * regions;
+  const auto ways = static_cast<std::int64_t>(link.ways.size());
+  std::int64_t given = 0;
+  for (std::int64_t w = 0; w < ways; ++w) {
+    const std::int64_t own = count / ways + (w < count % ways ? 1 : 0);
+    if (own == 0) continue;
+    const auto share = [&](std::int64_t requests) {
+      return static_cast<std::int64_t>(sim::Int128(size.raw()) * requests / count);
+    };
+    const std::int64_t bytes = share(given + own) - share(given);
+    given += own;
+    parts.push_back({link.ways[static_cast<std::size_t>(w)], sim::bytes(bytes), own});
+  }
+  times_[request].moved += size;
+  times_[request].descriptors += count;
 }
 
-void Serving::start_transfer(std::uint32_t request) {
-  const KvModel& model = options_.model;
-  const KvTransferOptions& transfer = options_.transfer;
+// All layers that are computed and not yet sent: one call of every rank that asks.
+void Serving::send_ready(std::uint32_t request) {
+  State& state = states_[request];
+  const std::int64_t layers =
+      state.layers_ready - std::exchange(state.layers_sent, state.layers_ready);
+  if (layers == 0) return;
+  const std::int64_t regions = kv_regions(options_.model) / options_.model.layers * layers;
+  const std::size_t pair = pair_of(request);
+  std::map<std::uint32_t, std::vector<KvPart>> calls;  // by sender
+  for (std::size_t p = 0; p < pieces_.size(); ++p)
+    add_parts(request, p, regions, calls[options_.links[pair][p].sender]);
+  const bool known = met_[pair];
+  met_[pair] = true;
+  state.open_calls += static_cast<std::int64_t>(calls.size());
+  for (auto& [sender, parts] : calls) {
+    const sim::Duration extra = known ? sim::Duration() : world_.transfers->costs(sender).handshake;
+    world_.transfers->call(sender, extra, std::move(parts), request);
+  }
+}
+
+void Serving::on_call_done(std::uint32_t request, const KvCallTimes& call) {
   RequestTimes& times = times_[request];
-  const KvInstance& source = options_.prefill.instances[times.prefill_instance];
-  const KvInstance& target = options_.decode.instances[times.decode_instance];
-  const std::int64_t blocks = blocks_of(requests_[request].input_tokens + 1, transfer.block_tokens);
-  const bool push = transfer.mode == TransferMode::push;
-  const std::int64_t steps = push ? model.layers : 1;
-  const std::int64_t regions = kv_regions(model) / steps;
-  const sim::Time now = world_.queue->now();
-  for (std::uint32_t d = 0; d < target.ranks.size(); ++d)
-    for (const HeadSource& head :
-         head_sources(model, static_cast<std::int64_t>(source.ranks.size()),
-                      static_cast<std::int64_t>(target.ranks.size()), d)) {
-      const std::int64_t width =
-          model.latent_width > 0 ? model.latent_width : head.heads * model.head_dim;
-      for (std::int64_t step = 0; step < steps; ++step) {
-        const std::uint32_t index = new_part(request, source.ranks[head.from], target.ranks[d]);
-        Part& part = parts_[index];
-        part.size =
-            sim::bytes(regions * blocks * transfer.block_tokens * width * options_.element_size);
-        part.descriptors = transfer.join_blocks ? regions : regions * blocks;
-        part.opens = step == 0;
-        times.moved += part.size;
-        times.descriptors += part.descriptors;
-        ++parts_left_[request];
-        // A layer of a prefill that is still under way is ready when its share of the time is over.
-        const sim::Duration whole = times.prefill_end - times.prefill_start;
-        const sim::Time ready = times.prefill_start + whole * (step + 1) / steps;
-        schedule(push ? std::max(now, ready) : now, kLayer, index);
-      }
-    }
+  State& state = states_[request];
+  if (!std::exchange(state.on_wire, true) || call.on_wire < times.on_wire)
+    times.on_wire = call.on_wire;
+  times.posting = std::max(times.posting, call.posted - call.ready);
+  --state.open_calls;
+  if (state.open_calls == 0 && state.layers_sent == options_.model.layers) transferred(request);
 }
 
-// The engine's thread posts the part's descriptors behind all before it; they leave as they are
-// posted, so the flow begins with the first and is no faster than they come.
-void Serving::post(Engine& engine, std::uint32_t index) {
-  const KvTransferOptions& options = options_.transfer;
-  Part& part = parts_[index];
-  sim::Time begin = std::max(world_.queue->now(), engine.free);
-  if (!engine.registered && options.registration_granule.raw() > 0) {
-    const KvPool& pool = options.mode == TransferMode::pull ? options_.decode : options_.prefill;
-    const sim::Bytes cache =
-        kv_bytes_per_token(options_.model,
-                           static_cast<std::int64_t>(pool.instances.front().ranks.size()),
-                           options_.element_size) *
-        pool.kv_tokens;
-    begin += options.registration_cost * ((cache.raw() + options.registration_granule.raw() - 1) /
-                                          options.registration_granule.raw());
-  }
-  engine.registered = true;
-  const std::uint32_t peer = options.mode == TransferMode::pull ? part.from : part.to;
-  if (engine.peers.insert(peer).second) begin += options.handshake;
-  if (part.opens) begin += options.request_overhead;
-  const sim::Duration posting = options.descriptor_cost * part.descriptors;
-  engine.free = begin + posting;
-  const sim::Bandwidth cap = posting_rate(part.size, posting);
-  const auto key = std::tuple(part.from, part.to, cap);
-  std::vector<std::uint32_t>& idle = engine.idle[key];
-  if (idle.empty()) {
-    const KvPath path = world_.paths(part.from, part.to);
-    part.latency = path.latency;
-    const bool slower = path.cap.raw() > 0 && (cap.raw() == 0 || path.cap < cap);
-    part.flow = world_.network->add_flow(
-        {.uses = path.uses, .cap = slower ? path.cap : cap, .listener = this, .tag = index});
-    return schedule(begin, kPost, index);
-  }
-  // An idle part of the pair lends its flow; its number is the flow's tag.
-  const std::uint32_t lent = idle.back();
-  idle.pop_back();
-  const sim::FlowId flow = parts_[lent].flow;
-  const sim::Duration latency = parts_[lent].latency;
-  parts_[lent] = part;
-  parts_[lent].flow = flow;
-  parts_[lent].latency = latency;
-  schedule(begin, kPost, lent);
-}
-
-void Serving::on_flow_done(std::uint32_t tag) {
-  schedule(world_.queue->now() + parts_[tag].latency, kPartArrived, tag);
-}
-
-void Serving::part_done(std::uint32_t index) {
-  const Part part = parts_[index];
-  Engine& engine = engines_[options_.transfer.mode == TransferMode::pull ? part.to : part.from];
-  const sim::Duration posting = options_.transfer.descriptor_cost * part.descriptors;
-  const sim::Bandwidth cap = posting_rate(part.size, posting);
-  engine.idle[std::tuple(part.from, part.to, cap)].push_back(index);
-  if (--parts_left_[part.request] > 0) return;
-  RequestTimes& times = times_[part.request];
+void Serving::transferred(std::uint32_t request) {
+  RequestTimes& times = times_[request];
   times.transfer_end = world_.queue->now();
-  const std::int64_t block = options_.transfer.block_tokens;
-  prefill_[times.prefill_instance].held_tokens -=
-      blocks_of(requests_[part.request].input_tokens + 1, block) * block;
-  decode_[times.decode_instance].joining.push_back(part.request);
+  world_.trace->add_digest(
+      std::uint64_t{request} << 32 ^
+      static_cast<std::uint64_t>(times.transfer_end.time_since_epoch().count()));
+  prefill_[times.prefill_instance].cache.release(
+      std::exchange(states_[request].prefill_blocks, {}));
+  decode_[times.decode_instance].joining.push_back(request);
   start_step(times.decode_instance);
   start_prefill(times.prefill_instance);
 }
@@ -314,18 +270,17 @@ void Serving::part_done(std::uint32_t index) {
 void Serving::start_step(std::uint32_t index) {
   Decode& instance = decode_[index];
   if (instance.stepping) return;
-  for (const std::uint32_t request : instance.joining) {
+  for (const std::uint32_t request : std::exchange(instance.joining, {})) {
     instance.running.push_back(request);
-    instance.made.push_back(0);
     instance.cached += requests_[request].input_tokens;
   }
-  instance.joining.clear();
   if (instance.running.empty()) return;
-  const sim::Duration time =
-      world_.costs->decode(static_cast<std::int64_t>(instance.running.size()), instance.cached);
+  const auto batch = static_cast<std::int64_t>(instance.running.size());
+  const sim::Duration time = world_.costs->decode(batch, instance.cached);
   instance.busy += time;
   instance.stepping = true;
   ++decode_steps_;
+  decoded_ += batch;
   world_.trace->add({options_.decode.instances[index].ranks.front(), world_.trace->name("decode"),
                      0, sim::SpanKind::kernel, world_.queue->now(), world_.queue->now() + time});
   schedule(world_.queue->now() + time, kStepEnd, index);
@@ -333,70 +288,56 @@ void Serving::start_step(std::uint32_t index) {
 
 void Serving::end_step(std::uint32_t index) {
   Decode& instance = decode_[index];
-  const sim::Time now = world_.queue->now();
   instance.stepping = false;
-  std::size_t kept = 0;
-  bool freed = false;
-  for (std::size_t s = 0; s < instance.running.size(); ++s) {
-    const std::uint32_t request = instance.running[s];
-    const std::int64_t made = instance.made[s] + 1;
-    ++instance.cached;
-    if (made == 1) times_[request].first_token = now;
-    if (made == requests_[request].output_tokens) {
-      times_[request].end = now;
-      instance.cached -= requests_[request].input_tokens + made;
-      instance.reserved_tokens -= reserved_tokens(request);
-      --instance.placed;
-      if (--left_ == 0 && world_.finished) world_.finished();
-      freed = true;
-      continue;
-    }
-    instance.running[kept] = request;
-    instance.made[kept++] = made;
+  instance.cached += static_cast<std::int64_t>(instance.running.size());
+  std::vector<std::uint32_t> kept;
+  for (const std::uint32_t request : instance.running) {
+    if (++states_[request].made == 1) times_[request].first_token = world_.queue->now();
+    if (states_[request].made == requests_[request].output_tokens)
+      end_request(request);
+    else
+      kept.push_back(request);
   }
-  instance.running.resize(kept);
-  instance.made.resize(kept);
+  const bool freed = kept.size() < instance.running.size();
+  instance.running = std::move(kept);
   if (freed) retry_waiting();
   start_step(index);
+}
+
+void Serving::end_request(std::uint32_t request) {
+  Decode& instance = decode_[times_[request].decode_instance];
+  times_[request].end = world_.queue->now();
+  instance.cached -= requests_[request].input_tokens + requests_[request].output_tokens;
+  instance.cache.release(std::exchange(states_[request].decode_blocks, {}));
+  --instance.placed;
+  if (--left_ == 0 && world_.finished) world_.finished();
+  if (options_.clients > 0) arrive_next();
 }
 
 sim::Duration Serving::prefill_busy(std::size_t instance) const { return prefill_[instance].busy; }
 sim::Duration Serving::decode_busy(std::size_t instance) const { return decode_[instance].busy; }
 
+double Serving::mean_batch() const {
+  return decode_steps_ == 0 ? 0
+                            : static_cast<double>(decoded_) / static_cast<double>(decode_steps_);
+}
+
 std::vector<std::string> Serving::waiting(std::size_t limit) const {
   std::vector<std::string> lines;
   for (const std::uint32_t request : waiting_)
     if (lines.size() < limit)
-      lines.push_back(fmt::format("request {} waits for {} tokens of KV cache in the decode pool",
-                                  request, reserved_tokens(request)));
+      lines.push_back(fmt::format("request {} waits for {} blocks of KV cache in the decode pool",
+                                  request, all_blocks(request)));
   for (std::size_t p = 0; p < prefill_.size(); ++p)
     if (!prefill_[p].queue.empty() && lines.size() < limit)
-      lines.push_back(fmt::format("{} requests wait for prefill instance {}, which holds {} tokens",
-                                  prefill_[p].queue.size(), p, prefill_[p].held_tokens));
-  for (std::size_t r = 0; r < parts_left_.size(); ++r)
-    if (parts_left_[r] > 0 && lines.size() < limit)
+      lines.push_back(
+          fmt::format("{} requests wait for prefill instance {}, which has {} free blocks",
+                      prefill_[p].queue.size(), p, prefill_[p].cache.free()));
+  for (std::size_t r = 0; r < states_.size(); ++r)
+    if (states_[r].open_calls > 0 && lines.size() < limit)
       lines.push_back(fmt::format("request {} waits for {} transfers from prefill instance {}", r,
-                                  parts_left_[r], times_[r].prefill_instance));
+                                  states_[r].open_calls, times_[r].prefill_instance));
   return lines;
-}
-
-std::vector<HeadSource> head_sources(const KvModel& model, std::int64_t prefill_ranks,
-                                     std::int64_t decode_ranks, std::uint32_t decode_rank) {
-  if (model.latent_width > 0) return {{static_cast<std::uint32_t>(decode_rank % prefill_ranks), 0}};
-  const std::int64_t heads = model.kv_heads;
-  const std::int64_t held = std::max<std::int64_t>(heads / decode_ranks, 1);
-  const std::int64_t first = std::int64_t{decode_rank} * heads / decode_ranks;
-  std::vector<HeadSource> sources;
-  for (std::int64_t h = first; h < first + held; ++h) {
-    // Replicas of a head are read by turns, so that no rank serves all.
-    const std::int64_t replicas = std::max<std::int64_t>(prefill_ranks / heads, 1);
-    const std::int64_t from =
-        h * prefill_ranks / heads + (replicas > 1 ? decode_rank % replicas : 0);
-    if (sources.empty() || sources.back().from != from)
-      sources.push_back({static_cast<std::uint32_t>(from), 0});
-    ++sources.back().heads;
-  }
-  return sources;
 }
 
 }  // namespace railyard::models

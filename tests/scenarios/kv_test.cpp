@@ -1,20 +1,16 @@
-// Disaggregated serving: bytes by the formula, queues by hand, the published Mooncake transfers,
-// and what is refused.
+// Disaggregated serving: bytes by the formula, queues by hand, and what is refused. Back-ends, NICs
+// and neighbours: kv_transfer_test.cpp; published transfers: kv_validation_test.cpp.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "scenarios/kv_result.h"
 #include "scenarios/run.h"
 #include "tests/scenarios/helpers.h"
 #include "tests/scenarios/run_helpers.h"
-#include "tests/skip.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -44,12 +40,15 @@ std::string requests_of(int count, double rate, int input, int output) {
 
 // Llama-3 70B caches 2 x 80 layers x 8 heads x 128 x 2 B = 327,680 B per token; 1,000 tokens and
 // the slot of the first output are 63 blocks of 16. Eight ranks, one head each: 160 regions of 63
-// blocks.
+// blocks, neighbours in caches that are still fresh.
 TEST_CASE("kv: bytes and descriptors") {
   const RunResult result =
       good_run(full_scenario(serving("llama3-70b", requests_of(1, 1, 1000, 2))));
   CHECK(kv(result).moved == sim::bytes(std::int64_t{63} * 16 * 327'680));
-  CHECK(kv(result).descriptors == 8 * 160 * 63);
+  CHECK(kv(result).descriptors == 8 * 160);
+  const RunResult single = good_run(full_scenario(serving("llama3-70b", requests_of(1, 1, 1000, 2)),
+                                                  {"kv.transfer.join_blocks=false"}));
+  CHECK(kv(single).descriptors == 8 * 160 * 63);
   // With fewer heads than ranks every head is held, and moved, twice.
   const RunResult few = good_run(full_scenario(serving("qwen3-235b", requests_of(1, 1, 1000, 2))));
   CHECK(kv(few).moved == sim::bytes(std::int64_t{2} * 63 * 16 * 192'512));
@@ -110,41 +109,6 @@ TEST_CASE("kv: pushing layer by layer hides the transfer, TCP lengthens it") {
   CHECK(sim::to_seconds(kv(tcp).requests.back().transfer_alone) > bytes / 2e9);
 }
 
-// docs/source/performance/vllm of kvcache-ai/Mooncake: Qwen3-8B, TP8 to TP8, one request at a time.
-TEST_CASE("kv: published Mooncake transfers" * doctest::test_suite("samples")) {
-  const std::string path =
-      std::string(RAILYARD_SHARED_DIR) + "/reference/ddp/mooncake_vllm_pd.yaml";
-  if (!std::filesystem::exists(path)) RAILYARD_SKIP("no reference measurements here");
-  std::vector<std::pair<int, double>> rows;  // tokens, ms
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    int tokens = 0;
-    double ttft = 0;
-    double size = 0;
-    double ms = 0;
-    char unit[3] = {};
-    if (std::sscanf(line.c_str(), "- [%d, %lf, %lf %2s, %lf", &tokens, &ttft, &size, unit, &ms) ==
-        5)
-      rows.emplace_back(tokens, ms);
-  }
-  REQUIRE(rows.size() == 9);
-  // The first request pays for registration and connections, and is left out.
-  std::string trace = "0,128,1\n";
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    trace += fmt::format("{},{},1\n", 100 + 10 * i, rows[i].first);
-  const tests::TemporaryDirectory directory;
-  const RunResult result = good_run(
-      full_scenario(serving("qwen3-8b", "{trace: " + directory.write("requests.csv", trace) + "}",
-                            "  max_batched_tokens: 40000\n")));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double predicted = sim::to_seconds(kv(result).requests[i + 1].transfer_alone) * 1e3;
-    CAPTURE(rows[i].first);
-    CAPTURE(predicted);
-    CAPTURE(rows[i].second);
-    CHECK(predicted / rows[i].second == doctest::Approx(1).epsilon(0.15));
-  }
-}
-
 TEST_CASE("kv: what is refused") {
   const auto read = [](const std::string& set) {
     const auto scenario = scenario_from_text(serving("llama3-70b", requests_of(1, 1, 10, 1)),
@@ -167,15 +131,13 @@ TEST_CASE("kv: what is refused") {
   const tests::TemporaryDirectory directory;
   const auto trace = [&](const std::string& text) {
     const std::string path = directory.write("bad.csv", text);
-    const auto scenario =
-        scenario_from_text(serving("llama3-70b", "{trace: " + path + "}"), "s.yaml", {});
-    return scenario.ok() ? std::string("no error") : scenario.error().text();
+    return tests::error_of_run(full_scenario(serving("llama3-70b", "{trace: " + path + "}")));
   };
-  CHECK(trace("1,100,10\n2,ten,3\n").find("bad.csv:2: seconds,input tokens,output tokens") !=
+  CHECK(trace("1,100,10\n2,ten,3\n").find("bad.csv:2: whole numbers of tokens") !=
         std::string::npos);
-  CHECK(trace("1,0,10\n").find("bad.csv:1: token counts from 1") != std::string::npos);
-  CHECK(trace("-1,5,10\n").find("bad.csv:1: the time is out of range") != std::string::npos);
-  CHECK(trace("\n").find("has no requests") != std::string::npos);
+  CHECK(trace("1,0,10\n").find("bad.csv:1: whole numbers of tokens from 1") != std::string::npos);
+  CHECK(trace("-1,5,10\n").find("bad.csv:1: a time in seconds from 0") != std::string::npos);
+  CHECK(trace("\n").find("the trace holds no request") != std::string::npos);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ OutputKind result_files() {
   return {"result.json",
           kResultMarker,
           {"result.json", "resolved.yaml", "timeline.json", "buckets.csv", "collectives.csv",
-           "links.csv", "flows.csv"}};
+           "links.csv", "flows.csv", "requests.csv"}};
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scenarios/workload.h"
 #include "tools/cli/format.h"
 #include "tools/cli/table.h"
 
@@ -29,6 +30,7 @@ std::string plural(std::size_t n, std::string_view what) {
 // What the numbers of the sensitivity table are changes of.
 std::string_view objective_name(const scenarios::Scenario& scenario) {
   if (scenarios::trains(scenario)) return "step time";
+  if (scenario.workload && scenario.workload->key() == "kv") return "median time to first token";
   return scenario.collectives.empty() ? "time until the last flow ends" : "total time";
 }
 
