@@ -19,6 +19,9 @@ using sim::Collective;
 constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kCopyBack = "copy_bucket_to_grad";
 
+constexpr std::int64_t kLongestStepNs = std::int64_t{3'600} * 1'000'000'000;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // of one collective or copy
+
 struct KindWord {
   std::string_view word;
   LayerKind kind;
@@ -71,7 +74,7 @@ class Extractor {
     if (around.inside(kCopyBack)) {
       ++copies_;
       copy_host_ += launch.host_ns;
-      copied_.push_back(activity.bytes);
+      copied_.push_back(activity.bytes <= kMostBytes ? activity.bytes : -1);
     } else if (in_function && around.inside(kAccumulate)) {
       hook_host_ += launch.host_ns;
     } else {
@@ -150,9 +153,10 @@ class Extractor {
   // Whether it is one of DDP's.
   bool collective(const StepLaunch& launch, const Activity& activity, bool in_function) {
     const KinetoCollective& call = trace_.call(activity);
-    const bool bucket = in_function && call.collective == Collective::all_reduce && call.bytes;
+    const bool sized = call.bytes && *call.bytes <= kMostBytes;
+    const bool bucket = in_function && call.collective == Collective::all_reduce && sized;
     const bool buffers = phase_ == Phase::start && call.collective == Collective::broadcast &&
-                         call.bytes && (call.dtype == "Float" || call.dtype == "Long");
+                         sized && (call.dtype == "Float" || call.dtype == "Long");
     if (!bucket && !buffers) {
       ++others_;
       run().add_host(launch.host_ns);
@@ -250,6 +254,11 @@ bool is_ddp(const GpuTrace& trace, const TraceStep& step) {
 }
 
 sim::Result<TracedDdp> ddp_step(const GpuTrace& trace, const TraceStep& step) {
+  std::int64_t kernels = 0;
+  for (std::size_t i = step.first; i < step.last; ++i)
+    kernels += trace.activities[i].end_ns - trace.activities[i].start_ns;
+  if (std::max(kernels, step.duration_ns()) > kLongestStepNs)
+    return sim::bad_input(step.name + " is longer than an hour", trace.facts.source);
   const StepLaunches launches = launches_of(trace, step);
   TracedDdp out;
   Extractor extractor(trace, out);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -55,14 +54,10 @@ struct Times {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-// Such as can be added and subtracted without overflow.
 std::optional<Times> times_of(const TraceEvent& event) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
-  const auto start = event.nanoseconds("ts"), duration = event.nanoseconds("dur");
-  if (!start || !duration || *duration < 0 || *duration > kMost || *start > kMost ||
-      *start < -kMost)
-    return std::nullopt;
-  return Times{*start, *start + *duration};
+  const auto times = event.times();
+  if (!times) return std::nullopt;
+  return Times{times->first, times->second};
 }
 
 class Builder {
