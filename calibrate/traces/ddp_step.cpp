@@ -114,15 +114,14 @@ class Extractor {
 
   void open_layer(std::string_view name, std::int64_t sequence) {
     phase_ = Phase::forward;
-    // Numbers ascend, or a function's layer could not be found by them: what repeats one (an
-    // operator without a function of its own) goes on with the layer before.
-    if (!layers_.empty() && sequence <= layers_.back().sequence) return;
-    Building layer;
-    const std::string_view what = short_name(name);
-    layer.layer.kind = kind_of(what);
-    layer.layer.name = fmt::format("{} {}", what, ++named_[std::string(what)]);
-    layer.sequence = sequence;
-    layers_.push_back(std::move(layer));
+    // Numbers ascend, or a function's layer could not be found by them.
+    if (!layers_.empty() && sequence < layers_.back().sequence) return;
+    // A number that comes again was not used up: the operators before (batch norm's counter) made
+    // no function, and the layer is this one's.
+    if (layers_.empty() || sequence > layers_.back().sequence) layers_.emplace_back();
+    layers_.back().layer.kind = kind_of(short_name(name));
+    layers_.back().layer.name = short_name(name);
+    layers_.back().sequence = sequence;
   }
 
   void function(std::string_view name, const HostRange& range) {
@@ -219,6 +218,7 @@ class Extractor {
     for (Building& each : layers_) {
       each.layer.forward = each.forward.run();
       each.layer.backward = each.backward.run();
+      each.layer.name += fmt::format(" {}", ++named_[each.layer.name]);
       const bool empty = each.forward.empty() && each.backward.empty();
       if (!empty || !each.layer.gradients.empty()) out_.layers.push_back(std::move(each.layer));
     }
