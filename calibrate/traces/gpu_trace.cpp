@@ -220,7 +220,7 @@ std::string GpuTrace::sampled() const {
   return {};
 }
 
-sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& name) {
+sim::Result<GpuTrace> read_gpu_trace(std::string_view text, std::string_view name) {
   GpuTrace trace;
   Builder builder(trace);
   const TraceSink also{
@@ -231,12 +231,12 @@ sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& n
       !schema.empty() && to_integer(schema) != kKinetoSchema)
     return sim::bad_input(fmt::format("a trace of schemaVersion {}; version {} is what can be read",
                                       excerpt(schema, 20), kKinetoSchema),
-                          name);
+                          std::string(name));
   if (trace.activities.empty())
     return sim::bad_input(
         "nothing in this trace ran on a GPU (no kernel, no copy): was "
         "ProfilerActivity.CUDA left out?",
-        name);
+        std::string(name));
   builder.finish();
   return trace;
 }
