@@ -134,20 +134,21 @@ class Reader {
       return;
     }
     if (!kernel && !copy && !step) return;
-    const auto start = event.nanoseconds("ts"), duration = event.nanoseconds("dur");
-    if (!start || !duration || *duration < 0) {
+    const auto times = event.times();
+    if (!times) {
       ++without_time_;
       return;
     }
+    const auto [start, end] = *times;
     if (step) {
-      trace_.steps.push_back({std::string(name), *start, *start + *duration});
+      trace_.steps.push_back({std::string(name), start, end});
       return;
     }
     const bool nccl = kernel && is_nccl_kernel(name);
     KinetoTime& time = copy ? trace_.copies : nccl ? trace_.communication : trace_.compute;
     ++time.count;
-    time.ns += *duration;
-    if (nccl) collective(event, *start, *duration);
+    time.ns += end - start;
+    if (nccl) collective(event, start, end - start);
   }
 
   void collective(const TraceEvent& event, std::int64_t start, std::int64_t duration) {

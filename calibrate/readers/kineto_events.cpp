@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -140,6 +141,16 @@ std::optional<std::int64_t> TraceEvent::nanoseconds(std::string_view key) const 
   const auto part = to_integer(fraction);
   if (!whole || !part || *part < 0 || std::abs(*whole) > kMostMicroseconds) return std::nullopt;
   return *whole * 1000 + (number.front() == '-' ? -*part : *part);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> TraceEvent::times() const {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
+  constexpr std::int64_t kLongest = std::int64_t{86'400} * 1'000'000'000;
+  const auto start = nanoseconds("ts"), duration = nanoseconds("dur");
+  if (!start || !duration || *duration < 0 || *duration > kLongest || *start > kMost ||
+      *start < -kMost)
+    return std::nullopt;
+  return std::pair(*start, *start + *duration);
 }
 
 sim::Result<bool> read_trace_events(std::string_view text, const std::string& name,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sim/result.h"
 
@@ -21,6 +22,9 @@ struct TraceEvent {
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key) const;
   // A time in microseconds, with or without a fraction, as nanoseconds: more digits than a double.
   [[nodiscard]] std::optional<std::int64_t> nanoseconds(std::string_view key) const;
+  // Start and end of an event, from "ts" and "dur": at most a day apart, and such as can be added
+  // and subtracted without overflow.
+  [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> times() const;
 };
 
 struct TraceSink {

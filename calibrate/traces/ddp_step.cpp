@@ -19,6 +19,9 @@ using sim::Collective;
 constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kCopyBack = "copy_bucket_to_grad";
 
+constexpr std::int64_t kLongestStepNs = std::int64_t{3'600} * 1'000'000'000;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // of one collective or copy
+
 struct KindWord {
   std::string_view word;
   LayerKind kind;
@@ -71,7 +74,7 @@ class Extractor {
     if (around.inside(kCopyBack)) {
       ++copies_;
       copy_host_ += launch.host_ns;
-      copied_.push_back(activity.bytes);
+      copied_.push_back(activity.bytes <= kMostBytes ? activity.bytes : -1);
     } else if (in_function && around.inside(kAccumulate)) {
       hook_host_ += launch.host_ns;
     } else {
@@ -111,15 +114,14 @@ class Extractor {
 
   void open_layer(std::string_view name, std::int64_t sequence) {
     phase_ = Phase::forward;
-    // Numbers ascend, or a function's layer could not be found by them: what repeats one (an
-    // operator without a function of its own) goes on with the layer before.
-    if (!layers_.empty() && sequence <= layers_.back().sequence) return;
-    Building layer;
-    const std::string_view what = short_name(name);
-    layer.layer.kind = kind_of(what);
-    layer.layer.name = fmt::format("{} {}", what, ++named_[std::string(what)]);
-    layer.sequence = sequence;
-    layers_.push_back(std::move(layer));
+    // Numbers ascend, or a function's layer could not be found by them.
+    if (!layers_.empty() && sequence < layers_.back().sequence) return;
+    // A number that comes again was not used up: the operators before (batch norm's counter) made
+    // no function, and the layer is this one's.
+    if (layers_.empty() || sequence > layers_.back().sequence) layers_.emplace_back();
+    layers_.back().layer.kind = kind_of(short_name(name));
+    layers_.back().layer.name = short_name(name);
+    layers_.back().sequence = sequence;
   }
 
   void function(std::string_view name, const HostRange& range) {
@@ -150,9 +152,10 @@ class Extractor {
   // Whether it is one of DDP's.
   bool collective(const StepLaunch& launch, const Activity& activity, bool in_function) {
     const KinetoCollective& call = trace_.call(activity);
-    const bool bucket = in_function && call.collective == Collective::all_reduce && call.bytes;
+    const bool sized = call.bytes && *call.bytes <= kMostBytes;
+    const bool bucket = in_function && call.collective == Collective::all_reduce && sized;
     const bool buffers = phase_ == Phase::start && call.collective == Collective::broadcast &&
-                         call.bytes && (call.dtype == "Float" || call.dtype == "Long");
+                         sized && (call.dtype == "Float" || call.dtype == "Long");
     if (!bucket && !buffers) {
       ++others_;
       run().add_host(launch.host_ns);
@@ -215,6 +218,7 @@ class Extractor {
     for (Building& each : layers_) {
       each.layer.forward = each.forward.run();
       each.layer.backward = each.backward.run();
+      each.layer.name += fmt::format(" {}", ++named_[each.layer.name]);
       const bool empty = each.forward.empty() && each.backward.empty();
       if (!empty || !each.layer.gradients.empty()) out_.layers.push_back(std::move(each.layer));
     }
@@ -250,6 +254,11 @@ bool is_ddp(const GpuTrace& trace, const TraceStep& step) {
 }
 
 sim::Result<TracedDdp> ddp_step(const GpuTrace& trace, const TraceStep& step) {
+  std::int64_t kernels = 0;
+  for (std::size_t i = step.first; i < step.last; ++i)
+    kernels += trace.activities[i].end_ns - trace.activities[i].start_ns;
+  if (std::max(kernels, step.duration_ns()) > kLongestStepNs)
+    return sim::bad_input(step.name + " is longer than an hour", trace.facts.source);
   const StepLaunches launches = launches_of(trace, step);
   TracedDdp out;
   Extractor extractor(trace, out);

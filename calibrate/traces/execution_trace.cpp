@@ -149,14 +149,14 @@ bool is_execution_trace(std::string_view text) {
   return identify(text).kind == LogKind::execution_trace;
 }
 
-sim::Result<ExecutionTrace> read_execution_trace(std::string_view text, const std::string& name) {
+sim::Result<ExecutionTrace> read_execution_trace(std::string_view text, std::string_view name) {
   ExecutionTrace out;
   out.source = name;
-  RAILYARD_ASSIGN(const Json document, parse_json(text, name));
+  RAILYARD_ASSIGN(const Json document, parse_json(text, out.source));
   RAILYARD_TRY(check_schema(document, out));
   const Json& list = json_at(document, "nodes");
   if (!list.is_array() || list.empty())
-    return sim::bad_input("an execution trace without nodes", name);
+    return sim::bad_input("an execution trace without nodes", out.source);
   std::vector<std::pair<std::int64_t, const Json*>> nodes;
   for (const Json& node : list)
     if (const auto id = json_integer(node, "id")) nodes.emplace_back(*id, &node);

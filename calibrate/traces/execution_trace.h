@@ -38,7 +38,7 @@ struct ExecutionTrace {
 bool is_execution_trace(std::string_view text);
 
 // Errors: not JSON (line, column), an unknown schema, no nodes.
-sim::Result<ExecutionTrace> read_execution_trace(std::string_view text, const std::string& name);
+sim::Result<ExecutionTrace> read_execution_trace(std::string_view text, std::string_view name);
 
 // The collectives of a step back to back, each waited for, without any time between them.
 TracedReplay replay_step(const ExecutionTrace& trace, const ExecutionTrace::Step& step);

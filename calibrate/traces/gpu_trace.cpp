@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -55,14 +54,10 @@ struct Times {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-// Such as can be added and subtracted without overflow.
 std::optional<Times> times_of(const TraceEvent& event) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
-  const auto start = event.nanoseconds("ts"), duration = event.nanoseconds("dur");
-  if (!start || !duration || *duration < 0 || *duration > kMost || *start > kMost ||
-      *start < -kMost)
-    return std::nullopt;
-  return Times{*start, *start + *duration};
+  const auto times = event.times();
+  if (!times) return std::nullopt;
+  return Times{times->first, times->second};
 }
 
 class Builder {
@@ -225,7 +220,7 @@ std::string GpuTrace::sampled() const {
   return {};
 }
 
-sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& name) {
+sim::Result<GpuTrace> read_gpu_trace(std::string_view text, std::string_view name) {
   GpuTrace trace;
   Builder builder(trace);
   const TraceSink also{
@@ -236,12 +231,12 @@ sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& n
       !schema.empty() && to_integer(schema) != kKinetoSchema)
     return sim::bad_input(fmt::format("a trace of schemaVersion {}; version {} is what can be read",
                                       excerpt(schema, 20), kKinetoSchema),
-                          name);
+                          std::string(name));
   if (trace.activities.empty())
     return sim::bad_input(
         "nothing in this trace ran on a GPU (no kernel, no copy): was "
         "ProfilerActivity.CUDA left out?",
-        name);
+        std::string(name));
   builder.finish();
   return trace;
 }

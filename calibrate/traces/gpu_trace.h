@@ -92,6 +92,6 @@ struct GpuTrace {
 inline constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 
 // Errors: those of read_kineto(), another schema version, nothing that ran on a GPU.
-sim::Result<GpuTrace> read_gpu_trace(std::string_view text, const std::string& name);
+sim::Result<GpuTrace> read_gpu_trace(std::string_view text, std::string_view name);
 
 }  // namespace railyard::calibrate

@@ -81,9 +81,9 @@ std::string item_yaml(const calibrate::ReplayItem& item, const calibrate::Traced
   if (item.kind == ReplayKind::synchronize) return "{synchronize: true}";
   std::string text = fmt::format("{{before: {}", yaml_time(item.run.before_ns));
   if (item.run.count > 0)
-    text += fmt::format(", kernel: {}, after: {}, name: \"{} launches\", bound: {}",
+    text += fmt::format(", kernel: {}, after: {}, name: \"{} launch{}\", bound: {}",
                         yaml_time(item.run.kernel_ns), yaml_time(item.run.after_ns), item.run.count,
-                        item.compute_bound ? "compute" : "memory");
+                        item.run.count == 1 ? "" : "es", item.compute_bound ? "compute" : "memory");
   if (item.stream > 0)
     text += fmt::format(", stream: {}", yaml_quoted(replay.streams[item.stream]));
   return text + "}";
