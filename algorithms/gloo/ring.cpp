@@ -58,6 +58,43 @@ Program gather_program(const Segments& segments) {
   return program;
 }
 
+// AllGather: every rank passes on what it has received, beginning with its own block, to the rank
+// above it.
+Program pass_on_program(const Segments& halves) {
+  const auto k = static_cast<std::int32_t>(halves.per_chunk);
+  const std::uint32_t sent = halves.count - halves.per_chunk;
+  const auto op_on = [&](Primitive primitive, std::uint32_t i, std::int32_t blocks_below) {
+    Op op;
+    op.primitive = primitive;
+    op.source = Buffer::output;
+    const auto step = static_cast<std::int32_t>(i);
+    op.block_base = step % k - (step / k + blocks_below) * k;
+    op.block_per_position = k;
+    return op;
+  };
+  Program program;
+  for (std::uint32_t i = 0; i < sent + halves.per_chunk; ++i) {
+    if (i >= halves.per_chunk)
+      program.push_back(op_on(Primitive::recv, i - halves.per_chunk, 1));
+    if (i < sent) program.push_back(op_on(Primitive::send, i, 0));
+  }
+  return program;
+}
+
+// AllGather: what every rank does first, if its input is not in the output already.
+void add_copies_into_place(const GlooInput& input, GlooBuilder& builder) {
+  Work blocks;
+  blocks.layout = sim::Layout::per_rank;
+  blocks.size = blocks.chunk = blocks.stride = input.call.size;
+  blocks.blocks = input.ranks;
+  blocks.single_block_input = true;
+  const std::uint32_t work = builder.schedule().add_work(blocks);
+  const ProgramId copying =
+      builder.schedule().add_program({segment_op(Primitive::copy, 0, 1)});
+  for (std::uint32_t rank = 0; rank < input.ranks; ++rank)
+    builder.lane({.rank = rank, .role = LaneRole::local, .program = copying, .work = work});
+}
+
 // A lane of every rank, each sending to the rank `step` further on.
 void add_ring(const GlooInput& input, const std::vector<LaneId>& lanes, std::uint32_t step,
               GlooBuilder& builder) {
@@ -135,33 +172,20 @@ sim::Schedule ring_reduce(const GlooInput& input) {
 
 sim::Schedule ring_all_gather(const GlooInput& input) {
   GlooBuilder builder(input);
-  Work blocks;
-  blocks.layout = sim::Layout::per_rank;
-  blocks.size = blocks.chunk = blocks.stride = input.call.size;
-  blocks.blocks = input.ranks;
-  blocks.single_block_input = true;
-  Work halves = blocks;
-  halves.slices_per_chunk = 2;
-  const std::uint32_t whole = builder.schedule().add_work(blocks);
-  const std::uint32_t work = builder.schedule().add_work(halves);
-  Op copy = segment_op(Primitive::copy, 0, 1);
-  Op own = segment_op(Primitive::send, 0, 1);
-  if (!input.call.in_place) own.source = Buffer::output;
-  Op pass_on = segment_op(Primitive::recv_copy_send, 0, 1);
-  pass_on.block_base = pass_on.block_step = -1;
-  pass_on.repeat = input.ranks - 2;
-  Program program{own};
-  if (pass_on.repeat > 0) program.push_back(pass_on);
-  program.push_back(segment_op(Primitive::recv, 1, 1));
-  const ProgramId copying = builder.schedule().add_program({copy});
-  const ProgramId moving = builder.schedule().add_program(program);
+  const Segments halves = all_gather_segments(input.call.size.raw(), input.ranks);
+  Work whole;
+  whole.layout = sim::Layout::rotating;
+  whole.size = input.call.size * input.ranks;
+  whole.chunk = bytes(halves.size);
+  whole.align = halves.size;
+  whole.blocks = halves.count;
+  const std::uint32_t work = builder.schedule().add_work(whole);
+  const ProgramId moving = builder.schedule().add_program(pass_on_program(halves));
   std::vector<LaneId> lanes;
-  for (std::uint32_t rank = 0; rank < input.ranks; ++rank) {
-    if (!input.call.in_place)
-      builder.lane({.rank = rank, .role = LaneRole::local, .program = copying, .work = whole});
+  for (std::uint32_t rank = 0; rank < input.ranks; ++rank)
     lanes.push_back(builder.lane({.rank = rank, .phase = 1, .program = moving, .work = work}));
-  }
   add_ring(input, lanes, 1, builder);
+  if (!input.call.in_place) add_copies_into_place(input, builder);
   return std::move(builder).finish();
 }
 

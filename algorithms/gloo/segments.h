@@ -6,6 +6,8 @@
 //               segment  = ceil(bytes / segments) up to whole elements
 //   Reduce      segment  = min(ceil(bytes / (2 n)), M) up to whole elements
 //               segments = max(ceil(bytes / segment), 2 n) up to a multiple of n
+//   AllGather   two halves of every rank's block; a block of an odd number of bytes is left whole
+//               here, where the library's halves differ by one
 //
 // Units: bytes. Invariant: segments x segment >= bytes; the last segments may be short or empty.
 #pragma once
@@ -48,6 +50,11 @@ constexpr Segments reduce_segments(std::int64_t total, std::int64_t element, std
       align_up(std::min(share, detail::largest_segment(element)), element);
   const std::int64_t count = align_up(std::max(div_up(total, size), 2 * ranks), ranks);
   return detail::segments_of(size, count, ranks);
+}
+
+constexpr Segments all_gather_segments(std::int64_t block, std::int64_t ranks) {
+  const std::int64_t parts = block % 2 == 0 ? 2 : 1;
+  return detail::segments_of(block / parts, parts * ranks, ranks);
 }
 
 }  // namespace railyard::algorithms::gloo
