@@ -138,7 +138,7 @@ def scenario(options, run, case, compute):
         job["gradient_accumulation"] = case["accumulation"]
     if "hook" in case:
         job["comm_hook"] = case["hook"]
-    fabric = {"kind": "one-switch", "link_rate": f"{run.mbit}Mb/s"}
+    fabric = {"kind": "switch", "link_rate": f"{run.mbit}Mb/s"}
     return {"railyard": 1, "name": "gloo-ddp", "backend": "gloo",
             "cluster": {"machine": "cpu-host", "nodes": run.ranks, "gpus_per_node": 1,
                         "fabric": fabric},

@@ -18,7 +18,7 @@ constexpr double kGoodput = 0.941 * 200e6 / 8;  // links.nic.efficiency of the p
 
 std::string hosts(int nodes, const std::string& more) {
   return "railyard: 1\ncluster: {machine: cpu-host, nodes: " + std::to_string(nodes) +
-         ", gpus_per_node: 1, fabric: {kind: one-switch, link_rate: 200Mb/s}}\n" + more;
+         ", gpus_per_node: 1, fabric: {kind: switch, link_rate: 200Mb/s}}\n" + more;
 }
 
 double seconds(const std::string& text) {
