@@ -7,6 +7,9 @@
 
 #include "algorithms/availability.h"
 #include "algorithms/channels.h"
+#include "algorithms/gloo/gloo_communicator.h"
+#include "models/comm/comm_costs.h"
+#include "models/comm/gloo_costs.h"
 #include "scenarios/where.h"
 #include "scenarios/workload.h"
 #include "topologies/cluster.h"
@@ -35,8 +38,10 @@ Result<Communication> communicate_by_rule(const Scenario& scenario, Bound& bound
   auto channels = algorithms::default_channels(bound.topology, group, options);
   if (!channels.ok()) return at_path(scenario, "cluster", channels.error());
   Communication out;
-  RAILYARD_ASSIGN(out.communicator, algorithms::Communicator::create(bound.topology, group,
-                                                                     std::move(channels).value()));
+  RAILYARD_ASSIGN(auto communicator, algorithms::Communicator::create(bound.topology, group,
+                                                                      std::move(channels).value()));
+  out.nccl = communicator.get();
+  out.communicator = std::move(communicator);
   return out;
 }
 
@@ -51,15 +56,30 @@ Result<Communication> communicate_as_nccl(const Scenario& scenario, Bound& bound
   auto communicator = algorithms::Communicator::create(
       bound.topology, group, std::move(planned.channels), planned.options);
   if (!communicator.ok()) return at_path(scenario, "nccl", communicator.error());
+  out.nccl = communicator.value().get();
   out.communicator = std::move(communicator).value();
   return out;
 }
 
+Result<Communication> communicate_as_gloo(const Scenario& scenario, Bound& bound,
+                                          const sim::Group& group) {
+  auto communicator = algorithms::GlooCommunicator::create(bound.topology, group);
+  if (!communicator.ok()) return at_path(scenario, "backend", communicator.error());
+  Communication out;
+  out.communicator = std::move(communicator).value();
+  return out;
+}
+
+Result<Communication> communicate(const Scenario& scenario, Bound& bound,
+                                  const sim::Group& group) {
+  if (scenario.backend != Backend::nccl) return communicate_as_gloo(scenario, bound, group);
+  return scenario.nccl_setup.choose ? communicate_as_nccl(scenario, bound, group)
+                                    : communicate_by_rule(scenario, bound, group);
+}
+
 Result<void> add_communication(const Scenario& scenario, const std::string& name, sim::Group group,
                                Bound& bound) {
-  RAILYARD_ASSIGN(Communication made, scenario.nccl_setup.choose
-                                          ? communicate_as_nccl(scenario, bound, group)
-                                          : communicate_by_rule(scenario, bound, group));
+  RAILYARD_ASSIGN(Communication made, communicate(scenario, bound, group));
   made.name = name;
   made.group = std::move(group);
   bound.communications.push_back(std::move(made));
@@ -144,7 +164,10 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
   auto world = topologies::place_world(bound->topology, scenario.ranks);
   if (!world.ok()) return at_ranks(scenario, world.error());
   bound->world = std::move(world).value();
-  bound->costs = std::make_unique<models::CommCosts>(bound->topology, bound->parameters);
+  if (scenario.backend == Backend::nccl)
+    bound->costs = std::make_unique<models::CommCosts>(bound->topology, bound->parameters);
+  else
+    bound->costs = std::make_unique<models::GlooCosts>(bound->topology, bound->parameters);
   const std::set<std::string> wanted = groups_of(scenario);
   for (const std::string& name : wanted) {
     if (name == kWorld) {
@@ -197,11 +220,17 @@ Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication
   call.collective = asked.collective;
   call.size = asked.size;
   call.element_size = asked.element_size;
+  if (communication.nccl == nullptr) {
+    const bool bcube = scenario.backend == Backend::gloo_bcube &&
+                       call.collective == sim::Collective::all_reduce;
+    call.algorithm = bcube ? sim::Algorithm::gloo_bcube : sim::Algorithm::gloo;
+    return call;
+  }
   if (communication.plan) {
     auto chosen = choose_call(*communication.plan, call);
     if (!chosen.ok()) return at_path(scenario, "env", chosen.error());
     if (!algorithms::nccl::function_of(call.collective).ok())
-      chosen.value().protocol = communication.communicator->point_to_point_protocol(call);
+      chosen.value().protocol = communication.nccl->point_to_point_protocol(call);
     return chosen;
   }
   const NcclChoice& choice = scenario.nccl[choice_index(scenario, asked.size)];

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "algorithms/communicator.h"
-#include "models/comm/comm_costs.h"
 #include "scenarios/nccl_cluster.h"
 #include "scenarios/scenario.h"
 #include "sim/collective.h"
+#include "sim/cost.h"
 #include "sim/topology.h"
 
 namespace railyard::scenarios {
@@ -20,7 +20,8 @@ namespace railyard::scenarios {
 struct Communication {
   std::string name;
   sim::Group group;
-  std::unique_ptr<algorithms::Communicator> communicator;
+  std::unique_ptr<sim::CollectiveSource> communicator;
+  const algorithms::Communicator* nccl = nullptr;  // the same, where NCCL is the back end
   std::shared_ptr<const GroupPlan> plan;  // NCCL's; null where the scenario names its choices
 };
 
@@ -30,7 +31,7 @@ struct Bound {
   sim::Topology topology;
   sim::Parameters parameters;
   sim::Group world;
-  std::unique_ptr<models::CommCosts> costs;
+  std::unique_ptr<sim::CostModel> costs;
   std::vector<Communication> communications;  // of every group that the workload names
 };
 

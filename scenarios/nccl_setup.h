@@ -7,9 +7,14 @@
 #include <string>
 
 #include "sim/collective.h"
+#include "sim/enum_table.h"
 #include "sim/units.h"
 
 namespace railyard::scenarios {
+
+// Whose collectives are run. Gloo: processes on processors, over TCP; it chooses nothing, so that a
+// scenario says which of its two AllReduces is meant.
+enum class Backend { nccl, gloo, gloo_bcube };
 
 // A choice that the scenario names, for calls of at most `up_to` (CollectiveCall::size).
 struct NcclChoice {
@@ -33,3 +38,13 @@ struct NcclSetup {
 };
 
 }  // namespace railyard::scenarios
+
+namespace railyard::sim {
+template <>
+struct EnumTable<scenarios::Backend> {
+  static constexpr std::string_view kind = "back end";
+  static constexpr std::array entries{EnumEntry{scenarios::Backend::nccl, "nccl"},
+                                      EnumEntry{scenarios::Backend::gloo, "gloo"},
+                                      EnumEntry{scenarios::Backend::gloo_bcube, "gloo-bcube"}};
+};
+}  // namespace railyard::sim

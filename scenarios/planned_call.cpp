@@ -35,7 +35,7 @@ Result<PlannedCall> planned_call(const Scenario& scenario, std::size_t index, si
   planned.call.root = run.root;
   planned.size = sim::nccl_tests_size(run.collective, per_call, ranks);
   planned.other_protocol =
-      !communication.plan &&
+      communication.nccl != nullptr && !communication.plan &&
       planned.call.protocol != scenario.nccl[choice_index(scenario, per_call)].protocol;
   return planned;
 }

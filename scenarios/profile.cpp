@@ -39,6 +39,7 @@ void read_groups(MapReader& reader, Parameters& out) {
   reader.optional("network", out.network);
   reader.optional("nvls", out.nvls);
   reader.optional("send_recv", out.send_recv);
+  reader.optional("gloo", out.gloo);
   if (const auto links = reader.find("links"))
     reader.take(decode_by_enum<sim::LinkClass>(*links, out.links));
   if (const auto protocols = reader.find("protocols"))

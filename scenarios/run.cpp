@@ -197,6 +197,7 @@ void add_facts(const sim::CollectiveRunner& runner, RunFacts& facts) {
 }  // namespace
 
 void account(const sim::CollectiveRunner& runner, RunContext& context) {
+  if (context.scenario.backend != Backend::nccl) note_processor_time(runner, context);
   context.result.messages += runner.messages();
   context.result.replays += runner.replays();
   context.result.events += runner.sandbox_events();

@@ -103,6 +103,9 @@ sim::EventQueue::Outcome run_queue(RunContext& context);
 // Adds what the runner did to the result's counts and the trace, and to SharedState::facts.
 void account(const sim::CollectiveRunner& runner, RunContext& context);
 
+// gloo_report.cpp: how busy Gloo kept the processors, as a note of the result.
+void note_processor_time(const sim::CollectiveRunner& runner, RunContext& context);
+
 // Background (or only) traffic: starts with the run. Results are filled in by finish().
 class TrafficSource {
  public:

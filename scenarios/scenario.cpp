@@ -21,6 +21,16 @@ namespace fs = std::filesystem;
 
 Place top(const Document& document) { return {&document.root, ""}; }
 
+// Gloo leaves nothing to choose.
+Result<void> check_backend(const Place& place, const Scenario& scenario) {
+  if (!scenario.nccl.empty() || scenario.nccl_setup.choose)
+    return place.error(fmt::format(
+        "'nccl' and 'backend: {}' exclude each other (an included 'nccl' is removed with "
+        "'nccl: ~')",
+        sim::to_text(scenario.backend)));
+  return {};
+}
+
 // At most one of ddp, collectives and the workloads; traffic beside it or alone.
 Result<void> check_workload(const Place& place, const Scenario& scenario) {
   std::vector<std::string_view> named;
@@ -41,6 +51,12 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
   const bool communicates = scenario.workload ? !scenario.workload->groups().empty() ||
                                                     !scenario.workload->own_groups().empty()
                                               : !named.empty();
+  if (scenario.backend != Backend::nccl) return check_backend(place, scenario);
+  const auto machine = topologies::cluster_machine(scenario.cluster);
+  if (communicates && machine.ok() && machine.value().processors_only)
+    return place.error(fmt::format(
+        "machine '{}' has no GPUs for NCCL; 'backend: gloo' runs on processors",
+        machine.value().name));
   if (communicates && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "
@@ -169,6 +185,7 @@ void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
     reader.take(decode_ranks(*ranks, out.ranks, out.groups));
   if (const auto nccl = reader.find("nccl"))
     reader.take(decode_nccl(*nccl, out.nccl, out.nccl_setup));
+  reader.optional("backend", out.backend);
   if (const auto env = reader.find("env")) reader.take(decode_env(*env, out.nccl_setup));
   reader.optional("collectives", out.collectives);
   DdpSpec ddp;

@@ -9,6 +9,7 @@
 //                                  parameters: overrides of its values
 //   nccl: auto                     NCCL decides; {choice: auto, version: ...} -> NcclSetup. Or
 //         {algorithm: Ring, protocol: Simple, channels: 16}      or a list by size (`up_to`)
+//   backend: gloo                  Gloo on TCP in place of NCCL, or gloo-bcube; then without `nccl`
 //   env: {NCCL_ALGO: Ring}         NCCL's variables, in NCCL's own syntax
 //   collectives | ddp | traffic    what is run, or one of the workloads of workload.h; traffic may
 //                                  accompany one of the others
@@ -149,6 +150,7 @@ struct Scenario {
   std::vector<NcclChoice> nccl;  // ascending `up_to`, the last without limit; empty where NCCL
                                  // chooses or only traffic is run
   NcclSetup nccl_setup;
+  Backend backend = Backend::nccl;
   std::vector<CollectiveRun> collectives;
   std::optional<DdpSpec> ddp;
   std::shared_ptr<const Workload> workload;  // one of workload.h, in place of the two above

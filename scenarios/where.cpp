@@ -63,6 +63,8 @@ Error at_call(const Scenario& scenario, std::string_view path, sim::Bytes size,
               const Error& error) {
   if (error.where != "algorithm" && error.where != "protocol")
     return at(where(scenario, path), error);
+  if (scenario.backend != Backend::nccl)
+    return at_path(scenario, "backend", {error.code, error.message, {}});
   if (scenario.nccl.empty()) return at_path(scenario, "nccl", error);
   const bool list = where(scenario, "nccl").node->kind == Node::Kind::list;
   const std::size_t index = choice_index(scenario, size);

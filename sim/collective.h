@@ -49,6 +49,8 @@ enum class Algorithm {
   nvls_tree,
   pat,
   hierarchical,  // ours, not NCCL's: see algorithms/hierarchical.h
+  gloo,          // what Gloo does unless told otherwise: see algorithms/gloo/
+  gloo_bcube,    // its other AllReduce
   custom         // a schedule that its author wrote: see algorithms/custom/
 };
 template <>
@@ -62,6 +64,8 @@ struct EnumTable<Algorithm> {
                                       EnumEntry{Algorithm::nvls_tree, "NVLSTree"},
                                       EnumEntry{Algorithm::pat, "PAT"},
                                       EnumEntry{Algorithm::hierarchical, "Hierarchical"},
+                                      EnumEntry{Algorithm::gloo, "Gloo"},
+                                      EnumEntry{Algorithm::gloo_bcube, "GlooBcube"},
                                       EnumEntry{Algorithm::custom, "Custom"}};
 };
 

@@ -131,4 +131,32 @@ struct FieldTable<NetworkParameters> {
             "proxy thread's further time per message over TCP"}};
 };
 
+// Gloo on TCP: a process has a caller's thread, which reduces, and a device thread, which serves the
+// sockets of all its connections. models/comm/gloo_costs.h has the formulas. The defaults are one
+// core of a current server.
+struct GlooParameters {
+  // A stream of one connection, both ends copying: torchft's Gloo reaches 19 Gb/s over TCP.
+  Bandwidth stream_rate = gigabytes_per_second(2.4);
+  // float sums of probe_gloo's host, an EPYC virtual machine: 4 bytes read twice and written once.
+  Bandwidth reduce_rate = gigabytes_per_second(5);
+  Bandwidth copy_rate = gigabytes_per_second(8);  // memcpy beyond the caches
+  // Small AllReduces of two ranks over one veth pair take 300 us of 8 messages in a row.
+  Duration op_overhead = microseconds(10);  // caller's thread, per segment: post, wait, wake up
+  Duration message = microseconds(5);       // device thread, per message, on either side
+  Duration latency = microseconds(15);      // of both TCP stacks, on top of the links
+  Duration start = microseconds(30);        // of a call: buffers, and the first request to send
+};
+template <>
+struct FieldTable<GlooParameters> {
+  static constexpr std::tuple fields{
+      Field{"stream_rate", &GlooParameters::stream_rate, "rate of one TCP connection, 0 unlimited"},
+      Field{"reduce_rate", &GlooParameters::reduce_rate,
+            "bytes that one core adds to others in memory, 0 unlimited"},
+      Field{"copy_rate", &GlooParameters::copy_rate, "bytes that one core copies, 0 unlimited"},
+      Field{"op_overhead", &GlooParameters::op_overhead, "caller's time per segment"},
+      Field{"message", &GlooParameters::message, "device thread's time per message"},
+      Field{"latency", &GlooParameters::latency, "of both TCP stacks, on top of the links"},
+      Field{"start", &GlooParameters::start, "of a call, before its first segment"}};
+};
+
 }  // namespace railyard::sim

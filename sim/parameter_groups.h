@@ -20,6 +20,7 @@ void for_each_group(AnyParameters& parameters, Visitor&& visit) {
   visit(std::string("network"), parameters.network);
   visit(std::string("nvls"), parameters.nvls);
   visit(std::string("send_recv"), parameters.send_recv);
+  visit(std::string("gloo"), parameters.gloo);
   for (const auto& entry : EnumTable<LinkClass>::entries)
     visit("links." + std::string(entry.name),
           parameters.links[static_cast<std::size_t>(entry.value)]);

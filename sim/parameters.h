@@ -124,6 +124,7 @@ struct Parameters {
   NetworkParameters network;
   NvlsParameters nvls;
   SendRecvParameters send_recv;
+  GlooParameters gloo;
   std::array<LinkParameters, kLinkClasses> links;        // by LinkClass
   std::array<ProtocolParameters, kProtocols> protocols;  // by Protocol
   std::vector<Provenance> provenance;

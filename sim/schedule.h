@@ -134,6 +134,8 @@ enum class LaneRole : std::uint8_t {
   hierarchical_reduce,    // ReduceScatter inside the node
   hierarchical_exchange,  // AllReduce across nodes
   hierarchical_gather,    // AllGather inside the node
+  gloo_reduce,            // the processor adds what arrives to its own data
+  gloo_move,              // data arrive where they belong and go on as they are
   custom
 };
 template <>
@@ -160,6 +162,8 @@ struct EnumTable<LaneRole> {
       EnumEntry{LaneRole::hierarchical_reduce, "hierarchicalReduce"},
       EnumEntry{LaneRole::hierarchical_exchange, "hierarchicalExchange"},
       EnumEntry{LaneRole::hierarchical_gather, "hierarchicalGather"},
+      EnumEntry{LaneRole::gloo_reduce, "glooReduce"},
+      EnumEntry{LaneRole::gloo_move, "glooMove"},
       EnumEntry{LaneRole::custom, "custom"}};
 };
 

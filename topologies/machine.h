@@ -117,6 +117,8 @@ struct MachineSpec {
   bool one_host_bridge_per_cpu = false;
   // The topology file that it was read from, whole; null in the catalogue.
   std::shared_ptr<const sim::Hardware> hardware{};
+  // No GPUs: what the node lists as such are places for processes, on the processor they hang from.
+  bool processors_only = false;
   // No inside at all: any number of GPUs, each with one port on the fabric (comparison scenarios).
   bool flat = false;
 };

@@ -39,6 +39,24 @@ MachineSpec pcie_8_nvlink() {
   return machine;
 }
 
+// Where Gloo runs without GPUs. A "GPU" of it is a process; scenarios say how many are started
+// (gpus_per_node) and what the network is (fabric.link_rate).
+MachineSpec cpu_host() {
+  return {
+      .name = "cpu-host",
+      .title = "a server without GPUs: up to 8 processes on its processor, 1 x 25 Gb/s Ethernet",
+      .profile = "cpu-host",
+      .numa = {{.id = 0}},
+      .gpus = std::vector<Parent>(8, at_cpu(0)),
+      .nics = {at_cpu(0)},
+      .cpu = milan(),
+      .gpu_host = pcie_gen4(),
+      .pcie = pcie_gen4(),
+      .nic = {gigabits_per_second(25), "ConnectX-4 Lx datasheet: 25 Gb/s Ethernet"},
+      .processors_only = true,
+  };
+}
+
 // Every GPU has one port on the fabric and nothing else: the network of other simulators.
 MachineSpec flat() {
   return {
@@ -54,6 +72,8 @@ MachineSpec flat() {
 
 }  // namespace
 
-std::vector<MachineSpec> plain_machines() { return {pcie_8(), pcie_8_nvlink(), flat()}; }
+std::vector<MachineSpec> plain_machines() {
+  return {pcie_8(), pcie_8_nvlink(), cpu_host(), flat()};
+}
 
 }  // namespace railyard::topologies

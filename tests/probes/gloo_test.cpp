@@ -56,6 +56,28 @@ TEST_CASE("probe_gloo times every algorithm that the number of ranks allows") {
   CHECK(three.count("AllReduce bcube") == 0);  // pairs up the ranks
 }
 
+TEST_CASE("probe_gloo measures the algorithms that are asked for, and their processor time") {
+  if (program().empty()) RAILYARD_SKIP("probe_gloo is not built: no Gloo headers");
+  char path[] = "/tmp/railyard-probe-XXXXXX";
+  REQUIRE(mkstemp(path) >= 0);
+  const tests::ProgramRun run = tests::run_program(
+      program() + " --seconds 0.001 --pause 0.001 --sizes 8K --ranks 2 --only " +
+      "AllReduce/segmented-ring,Broadcast/tree --json " + path);
+  CAPTURE(run.output);
+  CHECK(run.status == 0);
+  const auto report = calibrate::read_probe_file(path);
+  std::remove(path);
+  REQUIRE(report.ok());
+  std::set<std::string> found;
+  for (const calibrate::ProbeRow& row : report.value().rows) {
+    if (row.kind == "gloo.operation") found.insert(row.labels.at("algorithm"));
+    if (row.kind != "gloo.processor") continue;
+    CHECK(row.labels.at("bytes") == "8192");
+    CHECK(row.value > 0);
+  }
+  CHECK(found == std::set<std::string>{"segmented-ring", "tree"});
+}
+
 TEST_CASE("probe_gloo's errors") {
   if (program().empty()) RAILYARD_SKIP("probe_gloo is not built: no Gloo headers");
   const tests::ProgramRun none = tests::run_program(program());
@@ -65,6 +87,11 @@ TEST_CASE("probe_gloo's errors") {
         "--help)\n");
   CHECK(tests::run_program(program() + " --ranks 1").output ==
         "probe_gloo: --ranks is 2 to 256 (see probe_gloo --help)\n");
+  CHECK(tests::run_program(program() + " --ranks 2 --only AllReduce/tree").output ==
+        "probe_gloo: --only has no 'AllReduce/tree'; there are AllReduce/ring, "
+        "AllReduce/ring-chunked, AllReduce/halving-doubling, AllReduce/bcube, "
+        "AllReduce/segmented-ring, AllReduce/segmented-bcube, AllGather/ring, AllGather/segmented, "
+        "Broadcast/one-to-all, Broadcast/tree (see probe_gloo --help)\n");
   const tests::ProgramRun wrong =
       tests::run_program(program() + " --ranks 2 --interface nonexistent0");
   CAPTURE(wrong.output);

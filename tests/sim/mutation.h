@@ -25,7 +25,10 @@ namespace railyard::tests {
 class NumberRun {
  public:
   NumberRun(const sim::Expansion& expansion, const sim::Promise& promise)
-      : expansion_(expansion), promise_(promise), fifos_(expansion.connections.size()) {
+      : expansion_(expansion),
+        promise_(promise),
+        before_(sim::lanes_before(expansion)),
+        fifos_(expansion.connections.size()) {
     for (std::uint32_t rank = 0; rank < promise.ranks; ++rank) {
       outputs_.emplace_back(static_cast<std::size_t>(sim::output_size(promise, rank).raw()));
       scratch_.emplace_back(static_cast<std::size_t>(expansion.scratch.raw()));
@@ -103,6 +106,8 @@ class NumberRun {
 
   bool step(std::size_t lane) {
     if (broken_ || position_[lane] == expansion_.lanes[lane].ops.size()) return false;
+    for (const sim::LaneId earlier : before_[lane])
+      if (position_[earlier.index()] != expansion_.lanes[earlier.index()].ops.size()) return false;
     const sim::SliceOp& op = expansion_.lanes[lane].ops[position_[lane]];
     for (const sim::ConnectionId id : op.wait)
       if (fifos_[id.index()].sent == 0) return false;
@@ -207,6 +212,7 @@ class NumberRun {
 
   const sim::Expansion& expansion_;
   const sim::Promise& promise_;
+  std::vector<std::vector<sim::LaneId>> before_;  // by lane: those of lower batches
   std::vector<Fifo> fifos_;               // by connection
   std::vector<Slice> outputs_, scratch_;  // by rank
   std::vector<std::size_t> position_;     // by lane

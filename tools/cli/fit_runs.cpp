@@ -32,7 +32,8 @@ constexpr double kRateWidth = 0.15;   // link rates least
 
 double prior_width(std::string_view path) {
   if (path.starts_with("links.") || path.ends_with("efficiency")) return kRateWidth;
-  if (path.starts_with("host.") || path.starts_with("network.")) return kLaunchWidth;
+  for (const char* group : {"host.", "network.", "gloo."})
+    if (path.starts_with(group)) return kLaunchWidth;
   return kUsualWidth;
 }
 
@@ -162,6 +163,8 @@ Result<FitInput> fit_input(const MeasuredRun& run, const std::vector<std::string
 }
 
 std::vector<std::string> usual_parameters(const std::vector<FitInput>& inputs) {
+  if (!inputs.empty() && inputs.front().scenario.backend != scenarios::Backend::nccl)
+    return {"links.nic.efficiency", "gloo.op_overhead", "gloo.latency", "gloo.message"};
   std::vector<std::string> names{"host.collective_start", "protocols.LL.hop_latency",
                                  "protocols.Simple.op_overhead"};
   bool network = false;

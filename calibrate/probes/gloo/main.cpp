@@ -2,14 +2,19 @@
 //
 //   gloo.operation  labels operation, algorithm, ranks: time of one call after a barrier, the
 //                   slowest rank's; moved_bytes = bytes, of AllGather the gathered vector
+//   gloo.processor  the same labels and the bytes: processor time of one call, us, of the rank that
+//                   needs most; what the kernel does in interrupts is not in it
 //   gloo.connect    making the full mesh of connections
 //
 // Between hosts every rank is started with --rank, --world and --address, or by a launcher that
 // says so in the environment. --ranks N starts N processes on this host instead.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "calibrate/probes/common/agreement.h"
@@ -31,26 +36,43 @@ constexpr double kMostSamples = 200, kFewestSamples = 5;
 struct Options {
   Identity who;
   Sizes sizes{1024, 8192, 65536, 524288, 4194304, 16777216};
+  std::vector<std::string> only;  // "AllReduce/segmented-ring", ...; empty: all
   std::string own_address, interface, json;
   std::int64_t ranks = 0;
   double seconds = 0.2;
+  double pause = 0;  // before every call, so that nothing of the one before is still at work
 };
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-double sample(GlooGroup& group, const std::function<void()>& call) {
+// User and system time of this process.
+double processor_microseconds() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  const auto microseconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return microseconds(use.ru_utime) + microseconds(use.ru_stime);
+}
+
+double sample(GlooGroup& group, double pause, const std::function<void()>& call) {
+  if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   group.barrier();
   const Clock::time_point start = Clock::now();
   call();
   return microseconds_since(start);
 }
 
+std::string full_name(const GlooAlgorithm& algorithm) {
+  return algorithm.operation + "/" + algorithm.name;
+}
+
 struct Cell {
   const GlooAlgorithm& algorithm;
   std::int64_t bytes;
-  double seconds;
+  double seconds, pause;
 };
 
 void measure_cell(GlooGroup& group, Store& store, const Cell& of, Report& report) {
@@ -58,23 +80,37 @@ void measure_cell(GlooGroup& group, Store& store, const Cell& of, Report& report
   const std::int64_t bytes = of.bytes;
   const std::function<void()> call = group.prepare(algorithm, static_cast<std::size_t>(bytes));
   if (!call) return;
-  const std::string cell = algorithm.operation + "/" + algorithm.name + "/" + std::to_string(bytes);
-  sample(group, call);
-  const double once = std::max(sample(group, call), 1.0);
+  const std::string cell = full_name(algorithm) + "/" + std::to_string(bytes);
+  sample(group, of.pause, call);
+  const double once = std::max(sample(group, of.pause, call), 1.0);
   const auto wanted =
       static_cast<std::int64_t>(std::clamp(of.seconds * 1e6 / once, kFewestSamples, kMostSamples));
   const std::int64_t count = number_of_first(store, cell, wanted);
   std::vector<double> samples;
-  for (std::int64_t i = 0; i < count; ++i) samples.push_back(sample(group, call));
-  report.rows.push_back({"gloo.operation",
-                         {{"operation", algorithm.operation},
-                          {"algorithm", algorithm.name},
-                          {"ranks", std::to_string(group.ranks())}},
-                         bytes,
-                         bytes,
-                         summarize(slowest(store, cell, samples)),
-                         {},
-                         ""});
+  const double before = processor_microseconds();
+  for (std::int64_t i = 0; i < count; ++i) samples.push_back(sample(group, of.pause, call));
+  const double busy = (processor_microseconds() - before) / static_cast<double>(count);
+  Labels labels{{"operation", algorithm.operation},
+                {"algorithm", algorithm.name},
+                {"ranks", std::to_string(group.ranks())}};
+  report.rows.push_back(
+      {"gloo.operation", labels, bytes, bytes, summarize(slowest(store, cell, samples)), {}, ""});
+  labels["bytes"] = std::to_string(bytes);
+  report.rows.push_back({"gloo.processor", labels, 0, 0, {},
+                         slowest(store, cell + "/processor", {busy}).front(), "us"});
+}
+
+bool wanted(const std::vector<std::string>& only, const GlooAlgorithm& algorithm) {
+  return only.empty() || std::find(only.begin(), only.end(), full_name(algorithm)) != only.end();
+}
+
+void check_names(const std::vector<std::string>& only) {
+  std::string known;
+  for (const GlooAlgorithm& algorithm : gloo_algorithms())
+    known += (known.empty() ? "" : ", ") + full_name(algorithm);
+  for (const std::string& name : only)
+    if ((", " + known + ", ").find(", " + name + ", ") == std::string::npos)
+      throw UsageError("--only has no '" + name + "'; there are " + known);
 }
 
 void measure(Store& store, const GlooDevice& device, const Options& options, Report& report) {
@@ -89,7 +125,8 @@ void measure(Store& store, const GlooDevice& device, const Options& options, Rep
                          ""});
   for (const GlooAlgorithm& algorithm : gloo_algorithms())
     for (const std::int64_t bytes : options.sizes)
-      measure_cell(group, store, {algorithm, bytes, options.seconds}, report);
+      if (wanted(options.only, algorithm))
+        measure_cell(group, store, {algorithm, bytes, options.seconds, options.pause}, report);
   group.barrier();  // nobody takes its connections down while others still use them
 }
 
@@ -133,11 +170,14 @@ void run(int argc, char** argv) {
   args.number("--ranks", "start so many processes on this host", &options.ranks);
   args.sizes("--sizes", "bytes of the vector", &options.sizes);
   args.seconds("--seconds", "time for each cell", &options.seconds);
+  args.seconds("--pause", "before every call", &options.pause);
+  args.words("--only", "operation/algorithm pairs to measure, all by default", &options.only);
   args.text("--own-address", "this host's address", &options.own_address);
   args.text("--interface", "or its network interface", &options.interface);
   args.text("--json", "write the results to this file", &options.json);
   options.who.add_arguments(args);
   if (!args.parse(argc, argv)) return;
+  check_names(options.only);
   if (options.ranks == 0) options.who.complete();
   if (options.ranks == 0 && options.who.world < 2)
     throw UsageError("give --ranks N for one host, or --rank, --world and --address");
