@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "calibrate/traces/intervals.h"
+#include "sim/intervals.h"
 
 using namespace railyard::calibrate;  // NOLINT: a test's own names
 
