@@ -3,10 +3,7 @@
 #include <map>
 
 namespace railyard::scenarios {
-namespace {
-
-// The CPU nearest to a GPU: the one with the shortest route.
-sim::DeviceId host_of(const sim::Topology& topology, sim::DeviceId gpu) {
+sim::DeviceId nearest_cpu(const sim::Topology& topology, sim::DeviceId gpu) {
   sim::DeviceId best{};
   std::size_t hops = 0;
   for (std::size_t d = 0; d < topology.devices.size(); ++d) {
@@ -21,19 +18,24 @@ sim::DeviceId host_of(const sim::Topology& topology, sim::DeviceId gpu) {
   return best;
 }
 
-}  // namespace
-
 Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
                          std::uint32_t to, PathKind kind) {
+  return gpu_path(bound, GroupPlaces{bound.world, places}, from, to, kind);
+}
+
+Result<GpuPath> gpu_path(const Bound& bound, const GroupPlaces& of, std::uint32_t from,
+                         std::uint32_t to, PathKind kind) {
   const sim::Topology& topology = bound.topology;
+  const sim::Group& group = of.group;
+  const algorithms::Places& places = of.places;
   const std::uint32_t from_place = places.place_of[from];
   const std::uint32_t to_place = places.place_of[to];
   GpuPath path;
   path.network = from_place != to_place && !places.nearest_rails[from].empty() &&
                  !places.nearest_rails[to].empty();
-  std::vector<sim::DeviceId> way{bound.world[from].gpu};
+  std::vector<sim::DeviceId> way{group[from].gpu};
   const auto stop_at_host = [&](std::uint32_t rank) {
-    const sim::DeviceId host = host_of(topology, bound.world[rank].gpu);
+    const sim::DeviceId host = nearest_cpu(topology, group[rank].gpu);
     if (kind == PathKind::hosts && host.valid()) way.push_back(host);
   };
   if (path.network) {
@@ -42,7 +44,7 @@ Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, s
     way.push_back(places.places[to_place].nics[places.nearest_rails[to].front()]);
     stop_at_host(to);
   }
-  way.push_back(bound.world[to].gpu);
+  way.push_back(group[to].gpu);
   RAILYARD_ASSIGN(const sim::Route route, topology.route(way, std::uint64_t{from} << 32 | to));
   std::map<sim::ResourceId, std::uint32_t> weights;  // a PCIe link may be passed twice
   for (const sim::LinkId link : route) {

@@ -21,7 +21,19 @@ enum class PathKind {
   hosts    // across nodes through the memory of both hosts, as without GPUDirect
 };
 
+// The CPU with the shortest route from a GPU; invalid where the node has none.
+sim::DeviceId nearest_cpu(const sim::Topology& topology, sim::DeviceId gpu);
+
+// Between two ranks of the world, whose places are given.
 Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
+                         std::uint32_t to, PathKind kind = PathKind::direct);
+
+// Between any two members of a group.
+struct GroupPlaces {
+  const sim::Group& group;
+  const algorithms::Places& places;
+};
+Result<GpuPath> gpu_path(const Bound& bound, const GroupPlaces& of, std::uint32_t from,
                          std::uint32_t to, PathKind kind = PathKind::direct);
 
 }  // namespace railyard::scenarios

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 
 namespace railyard::scenarios {
 
@@ -20,8 +21,9 @@ Job make_job(RunContext& context, const sim::HostParameters& host) {
   for (const sim::Member& member : context.bound.world) {
     job.gpus.push_back(std::make_unique<sim::Gpu>(context.simulation.queue(), context.trace,
                                                   member.rank.value(), timing));
-    job.hosts.push_back(
-        std::make_unique<sim::HostThread>(context.simulation.queue(), *job.gpus.back(), host));
+    job.hosts.push_back(std::make_unique<sim::HostThread>(
+        context.simulation.queue(), *job.gpus.back(),
+        context.host->costs(member.rank.value(), host)));
     apply_faults(context, member.rank.value(), *job.gpus.back(), *job.hosts.back());
   }
   return job;
@@ -29,6 +31,7 @@ Job make_job(RunContext& context, const sim::HostParameters& host) {
 
 void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*>& runners,
              const Job& job) {
+  if (!context.host->open(runners)) return;
   context.result.outcome = run_queue(context);
   for (const sim::CollectiveRunner* runner : runners) account(*runner, context);
   context.result.late_ranks = late_ranks(context, runners);

@@ -11,6 +11,7 @@
 #include "scenarios/error_band.h"
 #include "scenarios/fallback_loss.h"
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
 #include "scenarios/workload.h"
@@ -68,6 +69,7 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
   RAILYARD_ASSIGN(const std::unique_ptr<Faults> faults, start_faults(context));
   context.faults = faults.get();
+  RAILYARD_TRY(start_host(context));
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
   else if (scenario.workload)
@@ -76,9 +78,11 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
     RAILYARD_TRY(run_collectives(context));
   else
     result.outcome = run_queue(context);
+  std::vector<std::string> reasons = context.host->failures();
   if (faults)
-    for (std::string& line : faults->given_up())
-      result.unfinished.insert(result.unfinished.begin(), std::move(line));
+    for (std::string& line : faults->given_up()) reasons.push_back(std::move(line));
+  result.unfinished.insert(result.unfinished.begin(), reasons.begin(), reasons.end());
+  result.host_losses = context.host->losses();
   result.duration = simulation.now().time_since_epoch();
   traffic->finish();
   result.events += simulation.queue().executed();

@@ -15,6 +15,7 @@
 namespace railyard::scenarios {
 
 class Faults;
+class HostState;
 
 // Keeps the messages of one communicator for the timeline, up to a limit for the whole run.
 class MessageKeeper final : public sim::MessageObserver {
@@ -64,7 +65,8 @@ struct RunContext {
   std::vector<std::shared_ptr<sim::EventHandler>> handlers;  // of events yet to come
   bool stop = false;                                         // a fault ended the job
   Faults* faults = nullptr;                                  // at work; null = none
-  std::shared_ptr<std::size_t> hosts_left{};                 // programs that have not ended
+  std::shared_ptr<HostState> host{};          // what the hosts do; set by start_host()
+  std::shared_ptr<std::size_t> hosts_left{};  // programs that have not ended
 };
 
 Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options, Bound& bound,
