@@ -112,15 +112,9 @@ class Hosts final : public HostState {
     return true;
   }
 
-  sim::HostParameters costs(std::uint32_t rank, sim::HostParameters costs) const override {
-    if (!is_remote(rank)) return costs;
-    for (Duration* each : {&costs.op_launch, &costs.collective_launch, &costs.grad_hook})
-      *each = sim::scale(*each, spec_.numa->factor);
-    return costs;
-  }
-
   sim::HostHabits habits(std::uint32_t rank, std::function<Duration()> jitter) override {
     sim::HostHabits out;
+    if (is_remote(rank)) out.pace = spec_.numa->factor;
     for (const std::int64_t every : {spec_.synchronize_every, spec_.print_every})
       if (every > 0) out.read_every.push_back(every);
     if (spec_.cuda_graphs) {

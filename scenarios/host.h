@@ -89,8 +89,6 @@ class HostState {
   // The communicators that the job will make, with all they connect. False: there are not enough
   // ports for them; failures() says so.
   virtual bool open(const std::vector<const sim::CollectiveRunner*>& runners) = 0;
-  // What launches cost on a rank's host that would pay `costs` near its GPU.
-  virtual sim::HostParameters costs(std::uint32_t rank, sim::HostParameters costs) const = 0;
   // `jitter` is lost before every step.
   virtual sim::HostHabits habits(std::uint32_t rank, std::function<sim::Duration()> jitter) = 0;
   // What makes this rank's host slow, for the report; empty if nothing.

@@ -21,9 +21,8 @@ Job make_job(RunContext& context, const sim::HostParameters& host) {
   for (const sim::Member& member : context.bound.world) {
     job.gpus.push_back(std::make_unique<sim::Gpu>(context.simulation.queue(), context.trace,
                                                   member.rank.value(), timing));
-    job.hosts.push_back(std::make_unique<sim::HostThread>(
-        context.simulation.queue(), *job.gpus.back(),
-        context.host->costs(member.rank.value(), host)));
+    job.hosts.push_back(
+        std::make_unique<sim::HostThread>(context.simulation.queue(), *job.gpus.back(), host));
     apply_faults(context, member.rank.value(), *job.gpus.back(), *job.hosts.back());
   }
   return job;

@@ -35,6 +35,12 @@ void add_notes(const Scenario& scenario, RunResult& result) {
   if (tree && others)
     result.notes.emplace_back(
         "Tree exists for AllReduce only; other collectives ran as Ring, as in NCCL");
+  if (scenario.nccl_setup.choose &&
+      std::ranges::any_of(scenario.cluster.changes,
+                          [](const topologies::LinkChange& c) { return c.pcie_rate.has_value(); }))
+    result.notes.emplace_back(
+        "warning: NCCL reads the speed that PCIe links have trained to; its plan here is that of a "
+        "machine whose links are as built");
   std::map<std::string_view, int> origins;
   for (const sim::Provenance& each : scenario.parameters.provenance)
     ++origins[to_text(each.origin)];

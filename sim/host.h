@@ -80,6 +80,7 @@ class [[nodiscard]] Task {
 
 // What hosts do between the framework's own calls.
 struct HostHabits {
+  double pace = 1;  // of the program's own work: so many times as long
   // Time lost before an iteration that would begin at a time: data loading, jitter. Empty = none.
   std::function<Duration(Time)> stall;
   // The host reads a result (.item(), a printed loss) at the end of every so many iterations;
@@ -119,11 +120,10 @@ class HostThread final : public EventHandler {
     Duration lost = habits_.stall ? habits_.stall(now()) : Duration{};
     if (habits_.eager_iterations >= 0 && iterations_ >= habits_.eager_iterations) {
       replays_graph_ = true;
-      costs_.op_launch = costs_.collective_launch = costs_.grad_hook = {};
       lost += habits_.graph_launch;
     }
     ++iterations_;
-    return busy(lost);
+    return Busy{this, lost};
   }
   [[nodiscard]] auto end_iteration(StreamId stream) {
     const bool reads = std::ranges::any_of(
@@ -139,7 +139,9 @@ class HostThread final : public EventHandler {
     void await_suspend(std::coroutine_handle<> caller) const { host->sleep(time, caller); }
     void await_resume() const {}
   };
-  [[nodiscard]] Busy busy(Duration time) { return {this, time}; }
+  // For the program's own work, at the host's pace; none of it is done again when a graph is
+  // replayed.
+  [[nodiscard]] Busy busy(Duration time) { return {this, at_pace(time)}; }
 
   // Suspends until an event of the GPU has fired.
   struct UntilEvent {
@@ -161,7 +163,7 @@ class HostThread final : public EventHandler {
     StreamId stream;
     Kernel kernel;
     [[nodiscard]] bool await_ready() const {
-      return host->costs_.op_launch.count() == 0 && host->has_room(stream);
+      return host->at_pace(host->costs_.op_launch).count() == 0 && host->has_room(stream);
     }
     void await_suspend(std::coroutine_handle<> caller) const {
       host->prepare_launch(stream, caller);
@@ -189,6 +191,10 @@ class HostThread final : public EventHandler {
  private:
   static constexpr std::uint32_t kPrepared = 1;  // the argument is a stream; 0: go on
 
+  [[nodiscard]] Duration at_pace(Duration time) const {
+    if (replays_graph_) return {};
+    return habits_.pace == 1 ? time : scale(time, habits_.pace);
+  }
   [[nodiscard]] bool has_room(StreamId stream) const {
     return replays_graph_ || gpu_->pending(stream) < kLaunchQueue;
   }
@@ -205,7 +211,7 @@ class HostThread final : public EventHandler {
   // The driver finds the queue full at the end of a launch's host time, not before.
   void prepare_launch(StreamId stream, std::coroutine_handle<> caller) {
     resume_ = caller;
-    queue_->schedule(queue_->now() + costs_.op_launch, *this, kPrepared, stream.value());
+    queue_->schedule(queue_->now() + at_pace(costs_.op_launch), *this, kPrepared, stream.value());
   }
 
   EventQueue* queue_;
