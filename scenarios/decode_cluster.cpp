@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "scenarios/machine_yaml.h"
 #include "scenarios/sections.h"
@@ -14,13 +15,29 @@ namespace {
 
 constexpr std::uint32_t kMaxCount = 1'000'000;  // of anything in a cluster
 
+// A PCIe link that trained low: its generation and lanes.
+Result<void> decode_trained(const Place& place, topologies::LinkChange& out) {
+  constexpr std::array kGigatransfers{2.5, 5.0, 8.0, 16.0, 32.0, 64.0};
+  MapReader reader(place);
+  std::size_t generation = 0;
+  std::uint32_t lanes = 0;
+  reader.required("generation", generation, std::size_t{1}, kGigatransfers.size());
+  reader.required("lanes", lanes, 1U, 16U);
+  RAILYARD_TRY(reader.finish());
+  out.pcie_rate = topologies::pcie_rate(kGigatransfers[generation - 1], lanes);
+  return {};
+}
+
 Result<void> decode_slow(const Place& place, topologies::LinkChange& out) {
   MapReader reader(place);
   reader.required("link", out.pattern);
   const bool slower = reader.optional("speed", out.speed, 1e-6, 1.0);
   const bool farther = reader.optional("extra_latency", out.extra_latency);
+  const auto trained = reader.find("pcie");
+  if (trained) reader.take(decode_trained(*trained, out));
   RAILYARD_TRY(reader.finish());
-  if (!slower && !farther) return place.error("'speed' or 'extra_latency' is expected");
+  if (!slower && !farther && !trained)
+    return place.error("'speed', 'extra_latency' or 'pcie' is expected");
   return {};
 }
 
@@ -188,6 +205,7 @@ Result<void> decode_cluster(const Place& place, bool read_files, ClusterInput& i
   count("nodes_per_nvlink_domain", out.overrides.nodes_per_nvlink_domain);
   reader.optional("nic_rate", out.overrides.nic_rate);
   reader.optional("nvlink", out.overrides.nvlink);
+  reader.optional("acs", out.overrides.acs);
   reader.optional("fabric", out.fabric);
   read_changes(reader, out.changes);
   RAILYARD_TRY(reader.finish());

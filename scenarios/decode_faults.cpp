@@ -1,4 +1,6 @@
-// faults: and host: - the keys are listed in faults.h.
+// faults: - the keys are listed in faults.h.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "scenarios/faults.h"
@@ -69,16 +71,41 @@ Result<void> decode(const Place& place, LinkFault& out) {
   return {};
 }
 
+Result<void> decode(const Place& place, GpuName& out) {
+  RAILYARD_TRY(expect(place, Node::Kind::scalar));
+  const std::string& text = place.node->scalar;
+  if (text.find('/') == std::string::npos) return decode(place, out.rank, 0U, kMostRanks);
+  out.device = text;
+  return {};
+}
+
 Result<void> decode(const Place& place, Neighbour& out) {
   MapReader reader(place);
-  reader.required("from", out.from, 0U, kMostRanks);
-  reader.required("to", out.to, 0U, kMostRanks);
+  if (const auto from = reader.find_required("from")) reader.take(decode(*from, out.from));
+  if (const auto to = reader.find_required("to")) reader.take(decode(*to, out.to));
   reader.required("size", out.size);
   reader.optional("start", out.start);
   reader.optional("pause", out.pause);
   RAILYARD_TRY(reader.finish());
-  if (out.from == out.to) return place.error("'from' and 'to' are the same rank");
+  if (out.from == out.to) return place.error("'from' and 'to' are the same GPU");
   if (out.size.raw() <= 0) return place.error("'size' must be positive");
+  return {};
+}
+
+// NCCL_IB_RETRY_CNT rounds, of NCCL's own timer where none is given.
+sim::Duration default_give_up(sim::Duration retry_timeout) {
+  constexpr std::int64_t kRounds = 7;
+  if (retry_timeout.count() > 0) return retry_timeout * kRounds;
+  return sim::microseconds(30'000'000);
+}
+
+// A link that comes back before anybody tries again never comes back for the traffic.
+Result<void> check_retries(const Place& place, const FaultSpec& spec) {
+  for (const LinkFault& fault : spec.links)
+    if (fault.every && outage(fault, spec.retry_timeout) >= *fault.every)
+      return place.error(fmt::format(
+          "link '{}' goes down again within a retry_timeout of {}: nothing would ever pass",
+          fault.pattern, sim::to_text(spec.retry_timeout)));
   return {};
 }
 
@@ -100,27 +127,13 @@ Result<std::shared_ptr<const FaultSpec>> decode_faults(const Place& place) {
   read_list(reader, "slow_gpus", out->slow_gpus);
   read_list(reader, "jitter", out->jitter);
   read_list(reader, "links", out->links);
+  reader.optional("retry_timeout", out->retry_timeout);
+  out->give_up = default_give_up(out->retry_timeout);
   reader.optional("give_up", out->give_up);
   read_list(reader, "neighbours", out->neighbours);
   RAILYARD_TRY(reader.finish());
+  RAILYARD_TRY(check_retries(place, *out));
   return std::shared_ptr<const FaultSpec>(std::move(out));
-}
-
-Result<std::shared_ptr<const HostSpec>> decode_host(const Place& place) {
-  MapReader reader(place);
-  auto out = std::make_shared<HostSpec>();
-  constexpr std::int64_t kMost = 1'000'000;
-  reader.optional("synchronize_every", out->synchronize_every, 0, kMost);
-  reader.optional("step_overhead", out->step_overhead);
-  if (const auto loader = reader.find("data_loader")) {
-    MapReader keys(*loader);
-    keys.required("batch_time", out->batch_time);
-    keys.optional("workers", out->workers, 1, kMost);
-    keys.optional("prefetch", out->prefetch, 1, kMost);
-    reader.take(keys.finish());
-  }
-  RAILYARD_TRY(reader.finish());
-  return std::shared_ptr<const HostSpec>(std::move(out));
 }
 
 }  // namespace railyard::scenarios

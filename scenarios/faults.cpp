@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "scenarios/gpu_path.h"
+#include "scenarios/host.h"
 #include "scenarios/where.h"
 #include "sim/random.h"
 #include "topologies/link_changes.h"
@@ -91,7 +92,7 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
       context_->simulation.network().set_capacity(
           broken.links[l],
           broken.down ? kDown : std::max(kDown, sim::scale(broken.healthy[l], fault.speed)));
-    if (fault.lasts) schedule(*fault.lasts, kRecover, index);
+    if (fault.lasts) schedule(outage(fault, spec_->retry_timeout), kRecover, index);
     if (broken.down && (!fault.lasts || *fault.lasts > spec_->give_up)) {
       broken.pending.push_back(broken.outage);
       schedule(spec_->give_up, kGiveUp, index);
@@ -119,22 +120,51 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
     context_->stop = true;
   }
 
+  // The member of `group` that is the GPU; a stranger to the job becomes one.
+  Result<std::uint32_t> member_of(const GpuName& name, sim::Group& group) const {
+    const sim::Topology& topology = context_->bound.topology;
+    if (name.device.empty()) {
+      if (name.rank < context_->bound.world.size()) return name.rank;
+      return sim::bad_input(fmt::format("there is no rank {}: the job has {}", name.rank,
+                                        context_->bound.world.size()));
+    }
+    for (std::uint32_t m = 0; m < group.size(); ++m)
+      if (topology.devices[group[m].gpu.index()].name == name.device) return m;
+    const auto found = std::ranges::find_if(topology.devices, [&](const sim::Device& device) {
+      return device.kind == sim::DeviceKind::gpu && device.name == name.device;
+    });
+    if (found == topology.devices.end())
+      return sim::bad_input(fmt::format("no GPU is called '{}'; names look like '{}'", name.device,
+                                        topology.devices[group.front().gpu.index()].name));
+    group.push_back({sim::Rank(group.size()),
+                     sim::DeviceId(static_cast<std::size_t>(found - topology.devices.begin())),
+                     found->node, found->local_index});
+    return static_cast<std::uint32_t>(group.size() - 1);
+  }
+
   Result<void> add_neighbours() {
-    const auto places = algorithms::find_places(context_->bound.topology, context_->bound.world);
-    if (!places.ok()) return places.error();
-    for (std::uint32_t n = 0; n < spec_->neighbours.size(); ++n) {
-      const Neighbour& each = spec_->neighbours[n];
-      const std::string path = fmt::format("faults.neighbours[{}]", n);
-      if (std::max(each.from, each.to) >= context_->bound.world.size())
+    sim::Group group = context_->bound.world;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ends;
+    for (const Neighbour& each : spec_->neighbours) {
+      const std::string path = fmt::format("faults.neighbours[{}]", ends.size());
+      const auto from = member_of(each.from, group);
+      if (!from.ok()) return at_path(context_->scenario, path + ".from", from.error());
+      const auto to = member_of(each.to, group);
+      if (!to.ok()) return at_path(context_->scenario, path + ".to", to.error());
+      if (from.value() == to.value())
         return at_path(context_->scenario, path,
-                       sim::bad_input(fmt::format("there is no rank {}: the job has {}",
-                                                  std::max(each.from, each.to),
-                                                  context_->bound.world.size())));
-      auto way = gpu_path(context_->bound, places.value(), each.from, each.to);
-      if (!way.ok()) return at_path(context_->scenario, path, way.error());
+                       sim::bad_input("'from' and 'to' are the same GPU"));
+      ends.emplace_back(from.value(), to.value());
+    }
+    RAILYARD_ASSIGN(const algorithms::Places places,
+                    algorithms::find_places(context_->bound.topology, group));
+    for (std::uint32_t n = 0; n < ends.size(); ++n) {
+      auto way = gpu_path(context_->bound, {group, places}, ends[n].first, ends[n].second);
+      if (!way.ok())
+        return at_path(context_->scenario, fmt::format("faults.neighbours[{}]", n), way.error());
       flows_.push_back(context_->simulation.network().add_flow(
           {.uses = way.value().uses, .listener = this, .tag = n}));
-      schedule(each.start, kTransfer, n);
+      schedule(spec_->neighbours[n].start, kTransfer, n);
     }
     return {};
   }
@@ -173,45 +203,6 @@ sim::Duration draw(const Jitter& jitter, sim::Random& random) {
   return sim::Duration(static_cast<std::int64_t>(std::clamp(value, 0.0, kMost)));
 }
 
-// The host time that a rank loses before each iteration.
-class Stall {
- public:
-  Stall(std::vector<Jitter> jitter, HostSpec host, std::uint64_t seed)
-      : jitter_(std::move(jitter)), host_(host), random_(seed) {}
-
-  sim::Duration operator()(sim::Time now) {
-    sim::Duration lost = host_.step_overhead;
-    for (const Jitter& each : jitter_) lost += draw(each, random_);
-    if (host_.batch_time.count() > 0) lost += wait_for_batch(now + lost);
-    return lost;
-  }
-
- private:
-  // Workers take turns; each holds at most `prefetch` batches that nobody fetched yet.
-  sim::Duration wait_for_batch(sim::Time now) {
-    const auto workers = static_cast<std::size_t>(host_.workers);
-    if (free_.empty()) free_.assign(workers, sim::Time{});
-    const std::size_t worker = static_cast<std::size_t>(batches_) % workers;
-    // This worker could begin the batch when its queue had room: `prefetch` batches of it earlier.
-    const auto window = static_cast<std::size_t>(host_.prefetch * host_.workers);
-    sim::Time begin = free_[worker];
-    if (fetched_.size() >= window) begin = std::max(begin, fetched_[fetched_.size() - window]);
-    const sim::Time ready = begin + host_.batch_time;
-    free_[worker] = ready;
-    ++batches_;
-    const sim::Time got = std::max(now, ready);
-    fetched_.push_back(got);
-    return got - now;
-  }
-
-  std::vector<Jitter> jitter_;
-  HostSpec host_;
-  sim::Random random_;
-  std::vector<sim::Time> free_;     // by worker
-  std::vector<sim::Time> fetched_;  // by batch
-  std::int64_t batches_ = 0;
-};
-
 std::string ratio_text(const SlowGpu& slow) {
   double worst = 1;
   for (const SlowGpu::Step& step : slow.steps) worst = std::max(worst, step.factor);
@@ -219,6 +210,13 @@ std::string ratio_text(const SlowGpu& slow) {
 }
 
 }  // namespace
+
+sim::Duration outage(const LinkFault& fault, sim::Duration retry_timeout) {
+  const sim::Duration lasts = *fault.lasts;
+  if (fault.speed > 0 || retry_timeout.count() == 0) return lasts;
+  const std::int64_t rounds = (lasts.count() - 1) / retry_timeout.count() + 1;
+  return retry_timeout * rounds;
+}
 
 bool RankSet::contains(std::uint32_t rank) const {
   return all || std::ranges::find(ranks, rank) != ranks.end();
@@ -243,7 +241,6 @@ Result<std::unique_ptr<Faults>> start_faults(RunContext& context) {
 }
 
 void apply_faults(RunContext& context, std::uint32_t rank, sim::Gpu& gpu, sim::HostThread& host) {
-  const HostSpec habits = context.scenario.host ? *context.scenario.host : HostSpec{};
   std::vector<Jitter> jitter;
   if (const FaultSpec* spec = context.scenario.faults.get()) {
     for (const SlowGpu& slow : spec->slow_gpus) {
@@ -256,16 +253,16 @@ void apply_faults(RunContext& context, std::uint32_t rank, sim::Gpu& gpu, sim::H
     for (const Jitter& each : spec->jitter)
       if (each.ranks.contains(rank)) jitter.push_back(each);
   }
-  sim::HostHabits out;
-  out.synchronize_every = habits.synchronize_every;
-  const bool stalls =
-      !jitter.empty() || habits.batch_time.count() > 0 || habits.step_overhead.count() > 0;
-  if (stalls) {
-    const std::uint64_t seed = context.scenario.faults && context.scenario.faults->seed
-                                   ? *context.scenario.faults->seed
-                                   : context.scenario.seed;
-    out.stall = Stall(std::move(jitter), habits, sim::mix_hash(seed ^ sim::mix_hash(rank + 1)));
+  std::function<sim::Duration()> lost;
+  if (!jitter.empty()) {
+    const std::uint64_t seed = context.scenario.faults->seed.value_or(context.scenario.seed);
+    lost = [jitter, random = sim::Random(sim::mix_hash(seed ^ sim::mix_hash(rank + 1)))]() mutable {
+      sim::Duration sum{};
+      for (const Jitter& each : jitter) sum += draw(each, random);
+      return sum;
+    };
   }
+  sim::HostHabits out = context.host->habits(rank, std::move(lost));
   if (context.faults != nullptr) {
     if (!context.hosts_left) context.hosts_left = std::make_shared<std::size_t>(0);
     ++*context.hosts_left;
@@ -322,6 +319,8 @@ std::vector<LateRank> late_ranks(const RunContext& context,
     row.worst = times.back();
     for (const sim::Duration time : times) row.total += time;
     row.cause = fault_of_rank(context.scenario, rank);
+    if (const std::string host = context.host->cause(rank); !host.empty())
+      row.cause += (row.cause.empty() ? "" : ", ") + host;
     if (row.total * 50 >= run && row.last_in * 10 >= calls) rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(rows, std::greater<>{}, &LateRank::total);

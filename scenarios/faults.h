@@ -12,13 +12,17 @@
 //     links:                                       patterns as in cluster.slow
 //       - {link: "node0/nic3", at: 10ms, for: 5ms, speed: 0.1}
 //       - {link: "node1/nic0->*", at: 0s, for: 2ms, every: 50ms, speed: 0}         flapping
+//     retry_timeout: 4.3s                          of a retransmission round; default 0
 //     give_up: 30s                                 of a dead link, then the job hangs
 //     neighbours:                                  flows that start again and again
-//       - {from: 8, to: 16, size: 256MiB, pause: 1ms}
+//       - {from: 8, to: 16, size: 256MiB, pause: 1ms}         ranks of the job, or any GPUs
+//       - {from: node4/gpu0, to: node5/gpu0, size: 256MiB}
 //
-// speed 0 is a link that is down: what is under way waits for it (RDMA retransmits; the waiting
-// time of a retry round is not added). NCCL's defaults give up after NCCL_IB_RETRY_CNT (7) rounds
-// of 4.096 us x 2^NCCL_IB_TIMEOUT (20): 30 s.
+// speed 0 is a link that is down: what is under way waits for it. RDMA senders notice a lost packet
+// when their timer runs out and try again then, so traffic flows again at the first multiple of
+// `retry_timeout` after the link went down at which it is up; with 0, as soon as it is up. NCCL's
+// timer is 4.096 us x 2^NCCL_IB_TIMEOUT (20: 4.3 s; many NICs retry earlier on their own) and it
+// gives up after NCCL_IB_RETRY_CNT (7) rounds: give_up is 7 retry_timeouts by default, or 30 s.
 #pragma once
 
 #include <cstdint>
@@ -67,36 +71,36 @@ struct LinkFault {
   double speed = 0;
 };
 
+// A GPU by its rank in the job, or by its device's name.
+struct GpuName {
+  std::uint32_t rank = 0;
+  std::string device;  // empty: the rank
+  friend bool operator==(const GpuName&, const GpuName&) = default;
+};
+
 struct Neighbour {
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
+  GpuName from;
+  GpuName to;
   sim::Bytes size{};
   sim::Duration start{};
   sim::Duration pause{};  // between the end of a transfer and the next
 };
+
+// How long traffic is without a link that is slow or down for `lasts`, which must be given.
+sim::Duration outage(const LinkFault& fault, sim::Duration retry_timeout);
 
 struct FaultSpec {
   std::optional<std::uint64_t> seed;
   std::vector<SlowGpu> slow_gpus;
   std::vector<Jitter> jitter;
   std::vector<LinkFault> links;
-  sim::Duration give_up = sim::microseconds(30'000'000);
+  sim::Duration retry_timeout{};
+  sim::Duration give_up{};
   std::vector<Neighbour> neighbours;
   // Whether anything but the job's own calls changes what its transfers take.
   [[nodiscard]] bool disturb_network() const { return !links.empty() || !neighbours.empty(); }
 };
 Result<std::shared_ptr<const FaultSpec>> decode_faults(const Place& place);  // decode_faults.cpp
-
-// host: what the training script does around the framework.
-struct HostSpec {
-  std::int64_t synchronize_every = 0;  // iterations; .item(), print(loss), torch.cuda.synchronize()
-  sim::Duration step_overhead{};       // host time of the script before every iteration
-  // A batch takes a worker so long; `workers` of them fill a queue of `prefetch` batches.
-  sim::Duration batch_time{};
-  std::int64_t workers = 1;
-  std::int64_t prefetch = 2;  // per worker, as DataLoader's prefetch_factor
-};
-Result<std::shared_ptr<const HostSpec>> decode_host(const Place& place);  // decode_faults.cpp
 
 // The faults of one run at work. Made before the job, and told when it has ended.
 class Faults {

@@ -4,10 +4,7 @@
 #include <map>
 
 namespace railyard::scenarios {
-namespace {
-
-// The CPU nearest to a GPU: the one with the shortest route.
-sim::DeviceId host_of(const sim::Topology& topology, sim::DeviceId gpu) {
+sim::DeviceId nearest_cpu(const sim::Topology& topology, sim::DeviceId gpu) {
   sim::DeviceId best{};
   std::size_t hops = 0;
   for (std::size_t d = 0; d < topology.devices.size(); ++d) {
@@ -21,6 +18,8 @@ sim::DeviceId host_of(const sim::Topology& topology, sim::DeviceId gpu) {
   }
   return best;
 }
+
+namespace {
 
 Result<GpuPath> path_along(const Bound& bound, const std::vector<sim::DeviceId>& way,
                            std::uint64_t hash) {
@@ -53,13 +52,19 @@ std::size_t nic_count(const algorithms::Places& places, std::uint32_t rank, bool
 
 Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
                          std::uint32_t to, const PathChoice& choice) {
+  return gpu_path(bound, GroupPlaces{bound.world, places}, from, to, choice);
+}
+
+Result<GpuPath> gpu_path(const Bound& bound, const GroupPlaces& of, std::uint32_t from,
+                         std::uint32_t to, const PathChoice& choice) {
+  const algorithms::Places& places = of.places;
   const bool apart = places.place_of[from] != places.place_of[to];
   const bool network = (apart || choice.network) && nic_count(places, from, choice.every_nic) > 0 &&
                        nic_count(places, to, choice.every_nic) > 0;
-  std::vector<sim::DeviceId> way{bound.world[from].gpu};
+  std::vector<sim::DeviceId> way{of.group[from].gpu};
   const auto stop_at_host = [&](std::uint32_t rank) {
     if (choice.kind != PathKind::hosts) return;
-    const sim::DeviceId host = host_of(bound.topology, bound.world[rank].gpu);
+    const sim::DeviceId host = nearest_cpu(bound.topology, of.group[rank].gpu);
     if (host.valid() && host != way.back()) way.push_back(host);
   };
   sim::DeviceId out{};
@@ -72,7 +77,7 @@ Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, s
     way.push_back(in);
   }
   stop_at_host(to);
-  way.push_back(bound.world[to].gpu);
+  way.push_back(of.group[to].gpu);
   // The hash of the first stripe is that of a plain flow.
   const std::uint64_t hash = std::uint64_t{from} << 32 ^ to ^ std::uint64_t{choice.stripe} << 56;
   RAILYARD_ASSIGN(GpuPath path, path_along(bound, way, hash));
@@ -84,7 +89,7 @@ Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, s
 
 Result<GpuPath> host_path(const Bound& bound, std::uint32_t rank, bool to_host) {
   const sim::DeviceId gpu = bound.world[rank].gpu;
-  const sim::DeviceId host = host_of(bound.topology, gpu);
+  const sim::DeviceId host = nearest_cpu(bound.topology, gpu);
   if (!host.valid())
     return sim::bad_input("the machine of rank " + std::to_string(rank) + " has no host memory");
   return path_along(bound, to_host ? std::vector{gpu, host} : std::vector{host, gpu}, 0);

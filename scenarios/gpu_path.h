@@ -30,7 +30,19 @@ struct PathChoice {
   std::uint32_t stripe = 0;  // the how many-th of those NICs, modulo their number
 };
 
+// The CPU with the shortest route from a GPU; invalid where the node has none.
+sim::DeviceId nearest_cpu(const sim::Topology& topology, sim::DeviceId gpu);
+
+// Between two ranks of the world, whose places are given.
 Result<GpuPath> gpu_path(const Bound& bound, const algorithms::Places& places, std::uint32_t from,
+                         std::uint32_t to, const PathChoice& choice = {});
+
+// Between any two members of a group.
+struct GroupPlaces {
+  const sim::Group& group;
+  const algorithms::Places& places;
+};
+Result<GpuPath> gpu_path(const Bound& bound, const GroupPlaces& of, std::uint32_t from,
                          std::uint32_t to, const PathChoice& choice = {});
 
 // From a GPU into the memory of its host, or back.

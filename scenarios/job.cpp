@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 
 namespace railyard::scenarios {
 
@@ -29,6 +30,7 @@ Job make_job(RunContext& context, const sim::HostParameters& host) {
 
 void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*>& runners,
              const Job& job) {
+  if (!context.host->open(runners)) return;
   context.result.outcome = run_queue(context);
   for (const sim::CollectiveRunner* runner : runners) account(*runner, context);
   context.result.late_ranks = late_ranks(context, runners);

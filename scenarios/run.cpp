@@ -11,6 +11,7 @@
 #include "scenarios/error_band.h"
 #include "scenarios/fallback_loss.h"
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 #include "scenarios/kv_result.h"
 #include "scenarios/run_parts.h"
 #include "scenarios/training_result.h"
@@ -35,6 +36,12 @@ void add_notes(const Scenario& scenario, RunResult& result) {
   if (tree && others)
     result.notes.emplace_back(
         "Tree exists for AllReduce only; other collectives ran as Ring, as in NCCL");
+  if (scenario.nccl_setup.choose &&
+      std::ranges::any_of(scenario.cluster.changes,
+                          [](const topologies::LinkChange& c) { return c.pcie_rate.has_value(); }))
+    result.notes.emplace_back(
+        "warning: NCCL reads the speed that PCIe links have trained to; its plan here is that of a "
+        "machine whose links are as built");
   std::map<std::string_view, int> origins;
   for (const sim::Provenance& each : scenario.parameters.provenance)
     ++origins[to_text(each.origin)];
@@ -69,6 +76,7 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
   RAILYARD_ASSIGN(const std::unique_ptr<Faults> faults, start_faults(context));
   context.faults = faults.get();
+  RAILYARD_TRY(start_host(context));
   if (scenario.ddp)
     RAILYARD_TRY(run_ddp_job(context));
   else if (scenario.workload)
@@ -77,9 +85,11 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
     RAILYARD_TRY(run_collectives(context));
   else
     result.outcome = run_queue(context);
+  std::vector<std::string> reasons = context.host->failures();
   if (faults)
-    for (std::string& line : faults->given_up())
-      result.unfinished.insert(result.unfinished.begin(), std::move(line));
+    for (std::string& line : faults->given_up()) reasons.push_back(std::move(line));
+  result.unfinished.insert(result.unfinished.begin(), reasons.begin(), reasons.end());
+  result.host_losses = context.host->losses();
   result.duration = run_time(context);
   traffic->finish();
   result.events += simulation.queue().executed();

@@ -162,6 +162,13 @@ struct LateRank {
   std::string cause;  // what the scenario says of it; may be empty
 };
 
+// Host time that steps lost to one cause.
+struct HostLoss {
+  std::string what;  // "data loader", "communicators", ...
+  std::uint32_t rank = 0;
+  sim::Duration total{};
+};
+
 struct RunResult {
   sim::Duration duration{};  // of the whole simulated run
   sim::EventQueue::Outcome outcome = sim::EventQueue::Outcome::drained;
@@ -171,6 +178,7 @@ struct RunResult {
   std::shared_ptr<const TrainingResult> training;  // training_result.h
   std::shared_ptr<const KvResult> kv;              // kv_result.h
   std::vector<LateRank> late_ranks;                // of a training job, latest first
+  std::vector<HostLoss> host_losses;               // each on the rank that lost most, largest first
   std::vector<FlowResult> flows;
   std::vector<LinkRow> busiest_links;  // at most 10, busiest first
   std::vector<IdleLinks> idle_links;

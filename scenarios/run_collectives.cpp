@@ -11,6 +11,7 @@
 #include <map>
 
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 #include "scenarios/planned_call.h"
 #include "scenarios/run_parts.h"
 
@@ -160,12 +161,15 @@ Result<std::vector<Step>> make_steps(
 Result<void> run_collectives(RunContext& context) {
   std::map<std::string, std::vector<sim::CollectiveRunner*>> runners;  // by group
   std::vector<std::unique_ptr<sim::CollectiveRunner>> owned;
+  std::vector<const sim::CollectiveRunner*> all;
   for (Communication& communication : context.bound.communications) {
     owned.push_back(make_runner(context, communication));
     runners[communication.name].push_back(owned.back().get());
+    all.push_back(owned.back().get());
   }
   context.result.stream_names = {"collectives"};
   RAILYARD_ASSIGN(std::vector<Step> steps, make_steps(context, runners));
+  if (!context.host->open(all)) return {};
   Sweep sweep(context, std::move(steps));
   sweep.start();
   context.result.outcome = run_queue(context);

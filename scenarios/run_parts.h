@@ -16,6 +16,7 @@
 namespace railyard::scenarios {
 
 class Faults;
+class HostState;
 
 // Keeps the messages of one communicator for the timeline, up to a limit for the whole run.
 class MessageKeeper final : public sim::MessageObserver {
@@ -68,6 +69,7 @@ struct RunContext {
   // long past it, which do nothing.
   std::optional<sim::Time> ended{};
   Faults* faults = nullptr;                   // at work; null = none
+  std::shared_ptr<HostState> host{};          // what the hosts do; set by start_host()
   std::shared_ptr<std::size_t> hosts_left{};  // programs that have not ended
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scenarios/faults.h"
+#include "scenarios/host.h"
 #include "scenarios/profile.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_fence.h"

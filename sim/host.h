@@ -13,11 +13,13 @@
 // HostThread, finished or not.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "sim/event_queue.h"
 #include "sim/gpu.h"
@@ -78,11 +80,16 @@ class [[nodiscard]] Task {
 
 // What hosts do between the framework's own calls.
 struct HostHabits {
-  // Time lost before an iteration that would begin now: data loading, jitter. Empty = none.
+  double pace = 1;  // of the program's own work: so many times as long
+  // Time lost before an iteration that would begin at a time: data loading, jitter. Empty = none.
   std::function<Duration(Time)> stall;
-  // The host reads a result (.item(), a printed loss) at the end of every so many iterations; 0 =
-  // never.
-  std::int64_t synchronize_every = 0;
+  // The host reads a result (.item(), a printed loss) at the end of every so many iterations;
+  // several such periods. None = never.
+  std::vector<std::int64_t> read_every;
+  // After so many iterations a CUDA graph replaces all launches: one launch per iteration, whose
+  // length the queue of launches does not limit. Negative: never.
+  std::int64_t eager_iterations = -1;
+  Duration graph_launch{};
   std::function<void()> finished;  // called when the program has ended
 };
 
@@ -110,12 +117,17 @@ class HostThread final : public EventHandler {
   void set_habits(HostHabits habits) { habits_ = std::move(habits); }
   // A program co_awaits these where an iteration begins, and where it ends on `stream`.
   [[nodiscard]] auto begin_iteration() {
+    Duration lost = habits_.stall ? habits_.stall(now()) : Duration{};
+    if (habits_.eager_iterations >= 0 && iterations_ >= habits_.eager_iterations) {
+      replays_graph_ = true;
+      lost += habits_.graph_launch;
+    }
     ++iterations_;
-    return busy(habits_.stall ? habits_.stall(now()) : Duration{});
+    return Busy{this, lost};
   }
   [[nodiscard]] auto end_iteration(StreamId stream) {
-    const bool reads =
-        habits_.synchronize_every > 0 && iterations_ % habits_.synchronize_every == 0;
+    const bool reads = std::ranges::any_of(
+        habits_.read_every, [this](std::int64_t every) { return iterations_ % every == 0; });
     return UntilEvent{this, reads ? gpu_->record(stream) : GpuEventId()};
   }
 
@@ -127,7 +139,9 @@ class HostThread final : public EventHandler {
     void await_suspend(std::coroutine_handle<> caller) const { host->sleep(time, caller); }
     void await_resume() const {}
   };
-  [[nodiscard]] Busy busy(Duration time) { return {this, time}; }
+  // For the program's own work, at the host's pace; none of it is done again when a graph is
+  // replayed.
+  [[nodiscard]] Busy busy(Duration time) { return {this, at_pace(time)}; }
 
   // Suspends until an event of the GPU has fired.
   struct UntilEvent {
@@ -149,7 +163,7 @@ class HostThread final : public EventHandler {
     StreamId stream;
     Kernel kernel;
     [[nodiscard]] bool await_ready() const {
-      return host->costs_.op_launch.count() == 0 && host->gpu().pending(stream) < kLaunchQueue;
+      return host->at_pace(host->costs_.op_launch).count() == 0 && host->has_room(stream);
     }
     void await_suspend(std::coroutine_handle<> caller) const {
       host->prepare_launch(stream, caller);
@@ -162,7 +176,7 @@ class HostThread final : public EventHandler {
 
   void on_event(std::uint32_t code, std::uint32_t argument) override {
     const StreamId stream(argument);
-    if (code == kPrepared && gpu_->pending(stream) >= kLaunchQueue)
+    if (code == kPrepared && !has_room(stream))
       return gpu_->notify_below(stream, kLaunchQueue, *this);
     const std::coroutine_handle<> next = std::exchange(resume_, {});
     if (next)
@@ -177,6 +191,14 @@ class HostThread final : public EventHandler {
  private:
   static constexpr std::uint32_t kPrepared = 1;  // the argument is a stream; 0: go on
 
+  [[nodiscard]] Duration at_pace(Duration time) const {
+    if (replays_graph_) return {};
+    return habits_.pace == 1 ? time : scale(time, habits_.pace);
+  }
+  [[nodiscard]] bool has_room(StreamId stream) const {
+    return replays_graph_ || gpu_->pending(stream) < kLaunchQueue;
+  }
+
   void sleep(Duration time, std::coroutine_handle<> caller) {
     resume_ = caller;
     queue_->schedule(queue_->now() + time, *this, 0, 0);
@@ -189,7 +211,7 @@ class HostThread final : public EventHandler {
   // The driver finds the queue full at the end of a launch's host time, not before.
   void prepare_launch(StreamId stream, std::coroutine_handle<> caller) {
     resume_ = caller;
-    queue_->schedule(queue_->now() + costs_.op_launch, *this, kPrepared, stream.value());
+    queue_->schedule(queue_->now() + at_pace(costs_.op_launch), *this, kPrepared, stream.value());
   }
 
   EventQueue* queue_;
@@ -197,6 +219,7 @@ class HostThread final : public EventHandler {
   HostParameters costs_;
   HostHabits habits_;
   std::int64_t iterations_ = 0;
+  bool replays_graph_ = false;
   Task program_{nullptr};
   std::coroutine_handle<> resume_;
 };

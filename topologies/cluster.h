@@ -37,6 +37,8 @@ struct LinkChange {
   bool disable = false;
   double speed = 1.0;             // share of the line rate that is left, 0 < speed <= 1
   sim::Duration extra_latency{};  // added
+  // What a PCIe link trained to; only links of that class change, to at most this rate.
+  std::optional<sim::Bandwidth> pcie_rate;
 };
 
 struct ClusterSpec {

@@ -114,9 +114,12 @@ class Changer {
       const std::size_t a = topology_.links[i].from.index();
       const std::size_t b = topology_.links[i].to.index();
       if (!(from[a] && to[b]) && !(ends.both_ways && from[b] && to[a])) continue;
+      if (change.pcie_rate && topology_.links[i].link_class != sim::LinkClass::pcie) continue;
       ++hits;
       change_link(change, i);
     }
+    if (hits == 0 && change.pcie_rate)
+      return bad_input(fmt::format("link change '{}': there is no PCIe link", change.pattern));
     if (hits == 0) return no_link(topology_, change, from);
     return {};
   }
@@ -132,6 +135,7 @@ class Changer {
     }
     sim::Link& link = topology_.links[index];
     link.capacity = std::max(sim::scale(link.capacity, change.speed), sim::Bandwidth::from_raw(1));
+    if (change.pcie_rate) link.capacity = std::min(link.capacity, *change.pcie_rate);
     link.extra_latency += change.extra_latency;
   }
 

@@ -241,6 +241,7 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
     machine.nic = {*overrides.nic_rate, "the scenario"};
     machine.nic_rates.clear();
   }
+  machine.acs = machine.acs || overrides.acs;
   if (overrides.nodes_per_nvlink_domain) {
     if (!machine.nvswitch)
       return bad_input(

@@ -110,7 +110,10 @@ struct MachineSpec {
   std::vector<std::string> nic_names{};  // the host's own, mlx5_0; empty where they are not known
   std::optional<C2cLinks> c2c{};
 
-  bool pcie_p2p = true;   // GPUs without NVLink between them reach each other; GeForce cards do not
+  bool pcie_p2p = true;  // GPUs without NVLink between them reach each other; GeForce cards do not
+  // PCIe Access Control Services are on: a switch sends what its devices send each other up to the
+  // root complex, which sends it back down.
+  bool acs = false;
   bool gpudirect = true;  // NICs reach GPU memory (GPUDirect RDMA)
 
   // All root ports of a NUMA node belong to one host bridge: nvidia-smi says PHB, else NODE.
@@ -137,6 +140,7 @@ struct MachineOverrides {
   std::optional<sim::Bandwidth> nic_rate;
   std::optional<std::uint32_t> nodes_per_nvlink_domain;  // 1 = no NVLink between nodes
   NvlinkWiring nvlink = NvlinkWiring::as_built;
+  bool acs = false;
 };
 
 // In catalogue order.

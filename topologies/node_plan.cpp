@@ -13,6 +13,7 @@ class Planner {
   explicit Planner(const MachineSpec& machine) : machine_(machine) {}
 
   NodePlan plan() {
+    plan_.acs = machine_.acs;
     add_devices();
     if (!machine_.flat) {
       add_nvlinks();

@@ -30,6 +30,7 @@ struct PlanLink {
 struct NodePlan {
   std::vector<PlanDevice> devices;
   std::vector<PlanLink> links;
+  bool acs = false;               // MachineSpec::acs
   std::uint32_t own_devices = 0;  // the rest are shared with the other nodes of the NVLink domain
   std::uint32_t gpus = 0;         // devices 0 .. gpus - 1
   std::uint32_t nics = 0;         // devices gpus .. gpus + nics - 1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 
 namespace railyard::topologies {
 namespace {
@@ -28,7 +29,9 @@ class Finder {
                            (b == DeviceKind::gpu || b == DeviceKind::nvswitch);
     if (by_nvlink && append_nvlink(from, to, route)) return;
     search(from);
+    const std::size_t start = route.size();
     append_host(from, to, route);
+    if (plan_.acs && is_endpoint(a) && is_endpoint(b)) redirect(from, to, route, start);
   }
 
  private:
@@ -96,6 +99,46 @@ class Finder {
       came_by_[next] = link;
       queue.push_back(next);
     }
+  }
+
+  // The first CPU of a shortest way up; kNone without one.
+  [[nodiscard]] std::uint32_t cpu_above(std::uint32_t device) {
+    search(device);
+    std::uint32_t best = kNone;
+    std::size_t hops = 0;
+    std::vector<std::uint16_t> way;
+    for (std::uint32_t cpu = 0; cpu < plan_.devices.size(); ++cpu) {
+      if (kind(cpu) != DeviceKind::cpu || came_by_[cpu] == kNone) continue;
+      way.clear();
+      append_host(device, cpu, way);
+      if (best != kNone && way.size() >= hops) continue;
+      best = cpu;
+      hops = way.size();
+    }
+    return best;
+  }
+
+  [[nodiscard]] bool passes_cpu(std::span<const std::uint16_t> route) const {
+    return std::ranges::any_of(route, [this](std::uint16_t link) {
+      return kind(plan_.links[link].from) == DeviceKind::cpu ||
+             kind(plan_.links[link].to) == DeviceKind::cpu;
+    });
+  }
+
+  // ACS redirects what one device below a switch sends to another.
+  void redirect(std::uint32_t from, std::uint32_t to, std::vector<std::uint16_t>& route,
+                std::size_t start) {
+    if (route.size() - start < 2 || passes_cpu(std::span(route).subspan(start))) return;
+    const std::uint32_t cpu = cpu_above(from);
+    if (cpu == kNone) return;
+    route.resize(start);
+    append_host(from, cpu, route);
+    search(cpu);
+    append_host(cpu, to, route);
+  }
+
+  static bool is_endpoint(DeviceKind kind) {
+    return kind == DeviceKind::gpu || kind == DeviceKind::nic;
   }
 
   void append_host(std::uint32_t from, std::uint32_t to, std::vector<std::uint16_t>& route) const {

@@ -4,7 +4,8 @@
 // Rules. GPU to GPU: direct NVLink; else through an NVSwitch; else NVB, NVLink through the one GPU
 // that leaves the widest path (lowest index first); else PCIe, C2C and the CPUs. Everything else
 // goes by PCIe, C2C and SMP over the fewest links, through PCIe switches and CPUs only. NICs and,
-// but for NVB, GPUs are never passed through. Two NICs are not connected inside a node.
+// but for NVB, GPUs are never passed through. Two NICs are not connected inside a node. With ACS, a
+// route that would turn below the CPU goes up to it and back.
 //
 // Cost: O(devices x links) to compute, O(length) to read, O(devices^2) memory per table.
 #pragma once

@@ -159,7 +159,7 @@ TEST_CASE("faults: what is refused") {
   CHECK(error("{links: [{link: x, at: 0s, every: 1s, speed: 0}]}") ==
         "s.yaml:6:18: faults.links[0]: a link that flaps needs 'for', shorter than 'every'");
   CHECK(error("{neighbours: [{from: 1, to: 1, size: 1MB}]}") ==
-        "s.yaml:6:23: faults.neighbours[0]: 'from' and 'to' are the same rank");
+        "s.yaml:6:23: faults.neighbours[0]: 'from' and 'to' are the same GPU");
   CHECK(error("{jitter: [{ranks: all, distribution: pareto, mean: 1ms}]}").find("distribution") !=
         std::string::npos);
   const auto run_error = [](const std::string& faults) {

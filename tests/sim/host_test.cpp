@@ -250,5 +250,74 @@ TEST_CASE("host: tasks that are destroyed unfinished leave nothing behind") {
   CHECK(count == 0);
 }
 
+Task iterate(Machine& machine, int iterations, int kernels, Duration alone) {
+  for (int i = 0; i < iterations; ++i) {
+    co_await machine.host.begin_iteration();
+    for (int k = 0; k < kernels; ++k)
+      co_await machine.host.launch(machine.stream, {.alone = alone});
+    co_await machine.host.end_iteration(machine.stream);
+    machine.log.push_back(machine.host.now());
+  }
+}
+
+std::vector<Time> at_microseconds(const std::vector<int>& times) {
+  std::vector<Time> out;
+  for (const int time : times) out.emplace_back(microseconds(time));
+  return out;
+}
+
+// Two launches of 1, two kernels of 10. Nobody reads: the host runs ahead. Reading every step: the
+// kernels end at 1 + 20, and the next two launches begin there. Every second step: the host is at 4
+// when it begins to wait for the fourth kernel, which ends at 1 + 40.
+TEST_CASE("host: a result that is read at the end of iterations") {
+  const auto log_of = [](std::vector<std::int64_t> read_every) {
+    Machine machine({.op_launch = 1_us});
+    machine.host.set_habits({.read_every = std::move(read_every)});
+    machine.run(iterate(machine, 4, 2, 10_us));
+    return machine.log;
+  };
+  CHECK(log_of({}) == at_microseconds({2, 4, 6, 8}));
+  CHECK(log_of({1}) == at_microseconds({21, 42, 63, 84}));
+  CHECK(log_of({2}) == at_microseconds({2, 41, 43, 82}));
+  CHECK(log_of({3, 4}) == at_microseconds({2, 4, 61, 82}));
+}
+
+// 20 launches of 10 and kernels of 2: eager steps end at 200 + 2. The graph's launch takes 5, then
+// 20 kernels follow one another: 202 + 5 + 40, and 45 more for the next.
+TEST_CASE("host: a graph is launched once, and its kernels are there at once") {
+  Machine machine({.op_launch = 10_us});
+  machine.host.set_habits({.read_every = {1}, .eager_iterations = 1, .graph_launch = 5_us});
+  machine.run(iterate(machine, 3, 20, 2_us));
+  CHECK(machine.log == at_microseconds({202, 247, 292}));
+}
+
+TEST_CASE("host: the queue of launches does not hold a graph") {
+  Machine machine({.op_launch = 1_us});
+  machine.host.set_habits({.eager_iterations = 0, .graph_launch = 3_us});
+  CHECK(machine.run(iterate(machine, 2, 3000, 1_us)) == Time(6003_us));
+  CHECK(machine.log == at_microseconds({3, 6}));
+}
+
+Task work(Machine& machine) {
+  co_await machine.host.begin_iteration();
+  co_await machine.host.busy(4_us);
+  machine.log.push_back(machine.host.now());
+  co_await machine.host.launch(machine.stream, {.alone = 1_us});
+  machine.log.push_back(machine.host.now());
+}
+
+// A pace of 1.5: the stall of 7 stays 7, 4 become 6 and the launch of 10 becomes 15.
+TEST_CASE("host: the program's own work at the host's pace, stalls as they are") {
+  Machine machine({.op_launch = 10_us});
+  std::vector<Time> begun;
+  machine.host.set_habits({.pace = 1.5, .stall = [&begun](Time now) {
+                             begun.push_back(now);
+                             return Duration(7_us);
+                           }});
+  machine.run(work(machine));
+  CHECK(begun == at_microseconds({0}));
+  CHECK(machine.log == at_microseconds({13, 28}));
+}
+
 }  // namespace
 }  // namespace railyard::sim

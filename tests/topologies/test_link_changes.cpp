@@ -55,6 +55,23 @@ TEST_CASE("speed and latency change by what was asked for") {
     }
 }
 
+TEST_CASE("a PCIe link that trained low: at most that rate, and no other class") {
+  const sim::Bandwidth gen3_x8 = pcie_rate(8, 8);
+  CHECK(gen3_x8 == sim::gigabytes_per_second(7.877));  // 8 GT/s x 8 lanes x 128/130 / 8
+  // The NIC's other link, to its leaf, stays.
+  const auto changed = must_build(with_change({.pattern = "node3/nic1", .pcie_rate = gen3_x8}));
+  CHECK(slowed(changed) ==
+        std::vector<std::string>{"node3/nic1->node3/cpu1", "node3/cpu1->node3/nic1"});
+  for (const sim::Link& link : changed.links)
+    if (changed.devices[link.from.index()].name == "node3/nic1" &&
+        link.link_class == sim::LinkClass::pcie)
+      CHECK(link.capacity == gen3_x8);
+  CHECK(slowed(must_build(with_change({.pattern = "node3/nic1", .pcie_rate = pcie_rate(64, 16)})))
+            .empty());
+  CHECK(build_error(with_change({.pattern = "spine/0", .pcie_rate = gen3_x8})) ==
+        "link change 'spine/0': there is no PCIe link");
+}
+
 TEST_CASE("disabled links are gone") {
   const auto topology = must_build(with_change({.pattern = "spine/2", .disable = true}));
   for (std::size_t i = 0; i < topology.links.size(); ++i)

@@ -79,6 +79,34 @@ TEST_CASE("PCIe tree and sockets") {
         4);
 }
 
+// Two GPUs below one switch: what they send each other goes up to the root complex and back. What
+// passes a CPU anyway, and what ends there, is not redirected.
+TEST_CASE("ACS sends peer-to-peer traffic through the root complex") {
+  auto spec = cluster("pcie-8", 1, FabricKind::one_switch);
+  spec.overrides.acs = true;
+  const auto topology = must_build(spec);
+  const auto plain = must_build(cluster("pcie-8", 1, FabricKind::one_switch));
+  CHECK(route_of(topology, "node0/gpu0", "node0/gpu1") ==
+        "node0/gpu0->node0/pcie0 node0/pcie0->node0/cpu0 node0/cpu0->node0/pcie0 "
+        "node0/pcie0->node0/gpu1");
+  CHECK(route_of(topology, "node0/nic1", "node0/gpu4") ==
+        "node0/nic1->node0/pcie2 node0/pcie2->node0/cpu1 node0/cpu1->node0/pcie2 "
+        "node0/pcie2->node0/gpu4");
+  const std::vector<std::pair<const char*, const char*>> same{{"gpu0", "gpu2"},  {"gpu0", "nic1"},
+                                                              {"gpu0", "cpu0"},  {"gpu0", "cpu1"},
+                                                              {"pcie0", "gpu1"}, {"cpu1", "nic1"}};
+  for (const auto& [from, to] : same) {
+    const std::string a = std::string("node0/") + from;
+    const std::string b = std::string("node0/") + to;
+    CHECK(route_of(topology, a, b) == route_of(plain, a, b));
+  }
+  // NVLink is not PCIe.
+  auto switched = cluster("hgx-h100", 1);
+  switched.overrides.acs = true;
+  CHECK(route_of(must_build(switched), "node0/gpu0", "node0/gpu1") ==
+        "node0/gpu0->node0/nvswitch0 node0/nvswitch0->node0/gpu1");
+}
+
 TEST_CASE("C2C to the own Grace, SMP to another") {
   const auto topology = must_build(cluster("gh200-4", 1));
   CHECK(route_of(topology, "node0/gpu0", "node0/nic0") ==

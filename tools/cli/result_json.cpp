@@ -156,6 +156,13 @@ void add_late(Json& out, const std::vector<scenarios::LateRank>& rows) {
   out["late_ranks"] = std::move(list);
 }
 
+void add_host(Json& out, const std::vector<scenarios::HostLoss>& rows) {
+  Json list = Json::array();
+  for (const scenarios::HostLoss& row : rows)
+    list.push_back({{"what", row.what}, {"rank", row.rank}, {"total_us", exact_us(row.total)}});
+  out["host_losses"] = std::move(list);
+}
+
 void add_links(Json& out, const RunResult& result) {
   Json busiest = Json::array();
   for (const LinkRow& link : result.busiest_links)
@@ -229,6 +236,7 @@ std::string result_json(const scenarios::Scenario& scenario, const RunResult& re
   if (!result.collectives.empty()) add_collectives(out, result.collectives);
   if (!result.flows.empty()) add_flows(out, result.flows);
   if (!result.late_ranks.empty()) add_late(out, result.late_ranks);
+  if (!result.host_losses.empty()) add_host(out, result.host_losses);
   add_links(out, result);
   out["sensitivity"] = sensitivity_json(result.sensitivity);
   out["notes"] = result.notes;

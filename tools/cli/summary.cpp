@@ -85,6 +85,14 @@ std::string summary_late(const RunResult& result, const SummaryStyle& style) {
   return text;
 }
 
+std::string summary_host(const RunResult& result, const SummaryStyle& style) {
+  if (result.host_losses.empty()) return "";
+  Table table({{"lost to", Align::left}, {"host time"}, {"of rank"}});
+  for (const scenarios::HostLoss& loss : result.host_losses)
+    table.add({loss.what, human(loss.total), std::to_string(loss.rank)});
+  return heading("Host time lost between steps (on the rank that lost most)", style) + table.text();
+}
+
 std::string summary_links(const RunResult& result, const SummaryStyle& style) {
   std::string text;
   if (!result.busiest_links.empty()) {
@@ -163,6 +171,7 @@ std::string summary(const scenarios::Scenario& scenario, const RunResult& result
   text += summary_collectives(result, style);
   text += summary_flows(result, style);
   text += summary_late(result, style);
+  text += summary_host(result, style);
   text += summary_links(result, style);
   text += summary_sensitivity(scenario, result.sensitivity, style);
   text += summary_notes(result, style);

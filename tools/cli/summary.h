@@ -35,6 +35,7 @@ std::string summary_collectives(const scenarios::RunResult& result, const Summar
 std::string summary_flows(const scenarios::RunResult& result, const SummaryStyle& style);
 
 // Ranks that the others waited for; as torch.distributed.monitored_barrier would name them.
+std::string summary_host(const scenarios::RunResult& result, const SummaryStyle& style);
 std::string summary_late(const scenarios::RunResult& result, const SummaryStyle& style);
 std::string summary_links(const scenarios::RunResult& result, const SummaryStyle& style);
 // Each row one change and what it does to the scenario's objective, largest effect first.

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/intervals.h"
-
 using namespace railyard::calibrate;  // NOLINT: a test's own names
 
 namespace {
@@ -63,12 +61,4 @@ TEST_CASE("a run without a launch is host time alone") {
   CHECK(run.kernel_ns == 0);
   CHECK(run.count == 0);
   CHECK(merger.empty());
-}
-
-TEST_CASE("intervals: union, length, common part") {
-  const std::vector<Span> a = united({{5, 9}, {0, 2}, {8, 12}, {3, 3}, {2, 4}});
-  CHECK(a == std::vector<Span>{{0, 4}, {5, 12}});
-  CHECK(length(a) == 11);
-  CHECK(common(a, {{3, 6}, {10, 20}}) == 1 + 1 + 2);
-  CHECK(common(a, {}) == 0);
 }
