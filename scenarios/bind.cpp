@@ -70,8 +70,7 @@ Result<Communication> communicate_as_gloo(const Scenario& scenario, Bound& bound
   return out;
 }
 
-Result<Communication> communicate(const Scenario& scenario, Bound& bound,
-                                  const sim::Group& group) {
+Result<Communication> communicate(const Scenario& scenario, Bound& bound, const sim::Group& group) {
   if (scenario.backend != Backend::nccl) return communicate_as_gloo(scenario, bound, group);
   return scenario.nccl_setup.choose ? communicate_as_nccl(scenario, bound, group)
                                     : communicate_by_rule(scenario, bound, group);
@@ -221,8 +220,8 @@ Result<sim::CollectiveCall> choose(const Scenario& scenario, const Communication
   call.size = asked.size;
   call.element_size = asked.element_size;
   if (communication.nccl == nullptr) {
-    const bool bcube = scenario.backend == Backend::gloo_bcube &&
-                       call.collective == sim::Collective::all_reduce;
+    const bool bcube =
+        scenario.backend == Backend::gloo_bcube && call.collective == sim::Collective::all_reduce;
     call.algorithm = bcube ? sim::Algorithm::gloo_bcube : sim::Algorithm::gloo;
     return call;
   }

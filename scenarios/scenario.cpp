@@ -55,9 +55,9 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
   if (scenario.backend != Backend::nccl) return check_backend(place, scenario);
   const auto machine = topologies::cluster_machine(scenario.cluster);
   if (communicates && machine.ok() && machine.value().processors_only)
-    return place.error(fmt::format(
-        "machine '{}' has no GPUs for NCCL; 'backend: gloo' runs on processors",
-        machine.value().name));
+    return place.error(
+        fmt::format("machine '{}' has no GPUs for NCCL; 'backend: gloo' runs on processors",
+                    machine.value().name));
   if (communicates && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "

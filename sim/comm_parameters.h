@@ -131,9 +131,9 @@ struct FieldTable<NetworkParameters> {
             "proxy thread's further time per message over TCP"}};
 };
 
-// Gloo on TCP: a process has a caller's thread, which reduces, and a device thread, which serves the
-// sockets of all its connections. models/comm/gloo_costs.h has the formulas. The defaults are one
-// core of a current server.
+// Gloo on TCP: a process has a caller's thread, which reduces, and a device thread, which serves
+// the sockets of all its connections. models/comm/gloo_costs.h has the formulas. The defaults are
+// one core of a current server.
 struct GlooParameters {
   // A stream of one connection, both ends copying: torchft's Gloo reaches 19 Gb/s over TCP.
   Bandwidth stream_rate = gigabytes_per_second(2.4);

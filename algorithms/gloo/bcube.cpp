@@ -145,8 +145,8 @@ class BcubeBuilder {
       for (std::uint32_t member = 0; member < own.size; ++member) {
         if (member == own.member) continue;
         const std::uint32_t from = peer(rank, s, member);
-        const LaneId receiving = lane(rank, LaneRole::gloo_move, phase, receive_,
-                                      part_of(own.region, own.size, member));
+        const LaneId receiving =
+            lane(rank, LaneRole::gloo_move, phase, receive_, part_of(own.region, own.size, member));
         builder_.connect({sending[from], from}, {receiving, rank});
       }
     }

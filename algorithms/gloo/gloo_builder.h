@@ -12,8 +12,7 @@ namespace railyard::algorithms::gloo {
 
 class GlooBuilder {
  public:
-  explicit GlooBuilder(const GlooInput& input)
-      : input_(input), builder_(input.call, input.ranks) {}
+  explicit GlooBuilder(const GlooInput& input) : input_(input), builder_(input.call, input.ranks) {}
 
   ScheduleBuilder& schedule() { return builder_; }
 

@@ -43,8 +43,7 @@ Result<std::unique_ptr<GlooCommunicator>> GlooCommunicator::create(const sim::To
     const auto& own = topology.nodes[hosts.back()].nics;
     nics.push_back(own.empty() ? sim::DeviceId() : own.front());
   }
-  return std::unique_ptr<GlooCommunicator>(
-      new GlooCommunicator(std::move(hosts), std::move(nics)));
+  return std::unique_ptr<GlooCommunicator>(new GlooCommunicator(std::move(hosts), std::move(nics)));
 }
 
 Result<void> GlooCommunicator::check(const CollectiveCall& call) const {
@@ -53,9 +52,9 @@ Result<void> GlooCommunicator::check(const CollectiveCall& call) const {
     return bad_input("Gloo's " + name +
                      " is not modelled; there are AllReduce, AllGather, Broadcast and Reduce");
   if (call.algorithm != Algorithm::gloo && call.algorithm != Algorithm::gloo_bcube)
-    return bad_input("Gloo has no " + std::string(to_text(call.algorithm)) +
-                         "; expected Gloo or GlooBcube",
-                     "algorithm");
+    return bad_input(
+        "Gloo has no " + std::string(to_text(call.algorithm)) + "; expected Gloo or GlooBcube",
+        "algorithm");
   if (call.algorithm == Algorithm::gloo_bcube && call.collective != Collective::all_reduce)
     return bad_input("GlooBcube is for AllReduce only; " + name + " has Gloo", "algorithm");
   const std::int64_t element = call.element_size;

@@ -37,8 +37,8 @@ class GlooCommunicator final : public sim::CollectiveSource {
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(hosts_.size()); }
 
  private:
-  using Key = std::tuple<sim::Collective, sim::Bytes, std::int64_t, std::uint32_t, sim::Algorithm,
-                         bool>;
+  using Key =
+      std::tuple<sim::Collective, sim::Bytes, std::int64_t, std::uint32_t, sim::Algorithm, bool>;
 
   GlooCommunicator(std::vector<std::uint32_t> hosts, std::vector<sim::DeviceId> nics);
   [[nodiscard]] sim::Result<void> check(const sim::CollectiveCall& call) const;

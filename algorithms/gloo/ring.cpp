@@ -74,8 +74,7 @@ Program pass_on_program(const Segments& halves) {
   };
   Program program;
   for (std::uint32_t i = 0; i < sent + halves.per_chunk; ++i) {
-    if (i >= halves.per_chunk)
-      program.push_back(op_on(Primitive::recv, i - halves.per_chunk, 1));
+    if (i >= halves.per_chunk) program.push_back(op_on(Primitive::recv, i - halves.per_chunk, 1));
     if (i < sent) program.push_back(op_on(Primitive::send, i, 0));
   }
   return program;
@@ -89,8 +88,7 @@ void add_copies_into_place(const GlooInput& input, GlooBuilder& builder) {
   blocks.blocks = input.ranks;
   blocks.single_block_input = true;
   const std::uint32_t work = builder.schedule().add_work(blocks);
-  const ProgramId copying =
-      builder.schedule().add_program({segment_op(Primitive::copy, 0, 1)});
+  const ProgramId copying = builder.schedule().add_program({segment_op(Primitive::copy, 0, 1)});
   for (std::uint32_t rank = 0; rank < input.ranks; ++rank)
     builder.lane({.rank = rank, .role = LaneRole::local, .program = copying, .work = work});
 }
@@ -113,12 +111,10 @@ void add_gather_to_root(const GlooInput& input, const Segments& segments, GlooBu
   Op send = segment_op(Primitive::send, 0, 1);
   send.source = Buffer::scratch;
   const ProgramId sending = builder.schedule().add_program({send});
-  const ProgramId receiving =
-      builder.schedule().add_program({segment_op(Primitive::recv, 0, 1)});
+  const ProgramId receiving = builder.schedule().add_program({segment_op(Primitive::recv, 0, 1)});
   for (std::uint32_t rank = 0; rank < input.ranks; ++rank) {
     if (rank == root) continue;
-    const LaneId from =
-        builder.lane({.rank = rank, .phase = 1, .program = sending, .work = work});
+    const LaneId from = builder.lane({.rank = rank, .phase = 1, .program = sending, .work = work});
     const LaneId to = builder.lane(
         {.rank = root, .phase = 1, .program = receiving, .work = work, .position = rank});
     builder.connect({from, rank}, {to, root});

@@ -39,7 +39,7 @@ namespace railyard::algorithms::gloo {
 struct GlooInput {
   const sim::CollectiveCall& call;
   std::uint32_t ranks = 2;
-  const std::vector<sim::DeviceId>& nics;  // by rank: the one interface of its host; or invalid
+  const std::vector<sim::DeviceId>& nics;   // by rank: the one interface of its host; or invalid
   const std::vector<std::uint32_t>& hosts;  // by rank
 };
 

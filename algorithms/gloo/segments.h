@@ -46,8 +46,7 @@ constexpr Segments all_reduce_segments(std::int64_t total, std::int64_t element,
 
 constexpr Segments reduce_segments(std::int64_t total, std::int64_t element, std::int64_t ranks) {
   const std::int64_t share = div_up(total, 2 * ranks);
-  const std::int64_t size =
-      align_up(std::min(share, detail::largest_segment(element)), element);
+  const std::int64_t size = align_up(std::min(share, detail::largest_segment(element)), element);
   const std::int64_t count = align_up(std::max(div_up(total, size), 2 * ranks), ranks);
   return detail::segments_of(size, count, ranks);
 }

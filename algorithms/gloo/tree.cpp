@@ -42,8 +42,7 @@ sim::Schedule tree_broadcast(const GlooInput& input) {
   for (std::uint32_t distance = 0; distance < input.ranks; ++distance) {
     const bool passes_on = !children_of(distance, input.ranks).empty();
     const ProgramId own = distance == 0 ? at_root : (passes_on ? inner : leaf);
-    lanes.push_back(
-        builder.lane({.rank = rank_at(input, distance), .program = own, .work = work}));
+    lanes.push_back(builder.lane({.rank = rank_at(input, distance), .program = own, .work = work}));
   }
   for (std::uint32_t distance = 0; distance < input.ranks; ++distance)
     for (const std::uint32_t child : children_of(distance, input.ranks))

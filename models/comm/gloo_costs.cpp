@@ -64,8 +64,7 @@ sim::Result<sim::Route> GlooCosts::route(const sim::Schedule& schedule, const si
   const sim::Member& to = group[schedule.lanes[connection.to.index()].rank];
   if (!connection.nic_out.valid() && from.node == to.node) return sim::Route{};
   std::vector<DeviceId> way_points{memory_[from.gpu.index()]};
-  for (const DeviceId stop :
-       {connection.nic_out, connection.nic_in, memory_[to.gpu.index()]})
+  for (const DeviceId stop : {connection.nic_out, connection.nic_in, memory_[to.gpu.index()]})
     if (stop.valid() && stop != way_points.back()) way_points.push_back(stop);
   const std::uint64_t flow = std::uint64_t{from.rank.value()} << 32 ^ to.rank.value();
   return topology_->route(way_points, flow);
@@ -110,22 +109,25 @@ sim::Slowdown GlooCosts::slowdown(const sim::Schedule&, const sim::Group&) const
 namespace {
 
 // Every operation of these schedules uses all connections of its lane.
+void add_op(const sim::Lane& lane, const sim::Work& work, std::uint32_t loop, const sim::Op& op,
+            GlooWork& out) {
+  const std::int64_t in = sim::receives(op.primitive) ? lane.recv_count : 0;
+  const std::int64_t peers = in + (sim::sends(op.primitive) ? lane.send_count : 0);
+  for (std::uint32_t i = 0; i < op.repeat; ++i) {
+    const std::uint32_t block = sim::block_of(op, lane, work, i);
+    const sim::Bytes size = sim::block_region(work, loop, block).size;
+    out.messages += peers * work.slices_per_chunk;
+    out.moved += size * peers;
+    if (lane.role != LaneRole::local) out.operations += work.slices_per_chunk;
+    if (lane.role == LaneRole::gloo_reduce) out.added += size * in;
+  }
+}
+
 void add_lane(const sim::Schedule& schedule, const sim::Lane& lane, GlooWork& out) {
   const sim::Work& work = schedule.works[lane.work];
-  const std::int64_t slices = work.slices_per_chunk;
   for (std::uint32_t loop = 0; loop < sim::loop_count(work); ++loop)
-    for (const sim::Op& op : schedule.programs[lane.program.index()]) {
-      const std::int64_t in = sim::receives(op.primitive) ? lane.recv_count : 0;
-      const std::int64_t peers = in + (sim::sends(op.primitive) ? lane.send_count : 0);
-      for (std::uint32_t i = 0; i < op.repeat; ++i) {
-        const std::uint32_t block = sim::block_of(op, lane, work, i);
-        const sim::Bytes size = sim::block_region(work, loop, block).size;
-        out.messages += peers * slices;
-        out.moved += size * peers;
-        if (lane.role != LaneRole::local) out.operations += slices;
-        if (lane.role == LaneRole::gloo_reduce) out.added += size * in;
-      }
-    }
+    for (const sim::Op& op : schedule.programs[lane.program.index()])
+      add_op(lane, work, loop, op, out);
 }
 
 }  // namespace
@@ -138,9 +140,8 @@ GlooWork gloo_work(const sim::Schedule& schedule) {
 }
 
 Duration gloo_processor_time(const GlooWork& work, const sim::GlooParameters& parameters) {
-  return time_of(work.moved, parameters.stream_rate) +
-         time_of(work.added, parameters.reduce_rate) + parameters.message * work.messages +
-         parameters.op_overhead * work.operations;
+  return time_of(work.moved, parameters.stream_rate) + time_of(work.added, parameters.reduce_rate) +
+         parameters.message * work.messages + parameters.op_overhead * work.operations;
 }
 
 }  // namespace railyard::models

@@ -60,9 +60,9 @@ TEST_CASE("probe_gloo measures the algorithms that are asked for, and their proc
   if (program().empty()) RAILYARD_SKIP("probe_gloo is not built: no Gloo headers");
   char path[] = "/tmp/railyard-probe-XXXXXX";
   REQUIRE(mkstemp(path) >= 0);
-  const tests::ProgramRun run = tests::run_program(
-      program() + " --seconds 0.001 --pause 0.001 --sizes 8K --ranks 2 --only " +
-      "AllReduce/segmented-ring,Broadcast/tree --json " + path);
+  const tests::ProgramRun run =
+      tests::run_program(program() + " --seconds 0.001 --pause 0.001 --sizes 8K --ranks 2 --only " +
+                         "AllReduce/segmented-ring,Broadcast/tree --json " + path);
   CAPTURE(run.output);
   CHECK(run.status == 0);
   const auto report = calibrate::read_probe_file(path);

@@ -55,8 +55,8 @@ TEST_CASE("gloo: its other collectives, and bcube") {
         doctest::Approx(part).epsilon(0.02));
   CHECK(seconds(hosts(4, head + "Reduce, sizes: [16MiB]}]\n")) > 1.5 * part);
   // Recursive halving moves as much as the ring, in two steps of 1/2 and 1/4.
-  const double cube = seconds(hosts(
-      4, "backend: gloo-bcube\ncollectives: [{collective: AllReduce, sizes: [16MiB]}]\n"));
+  const double cube = seconds(
+      hosts(4, "backend: gloo-bcube\ncollectives: [{collective: AllReduce, sizes: [16MiB]}]\n"));
   CHECK(cube == doctest::Approx(1.5 * part).epsilon(0.03));
 }
 
@@ -91,15 +91,17 @@ TEST_CASE("gloo: errors") {
                         "nccl: auto\ncollectives: [{collective: AllReduce, sizes: [1MiB]}]\n") ==
         "s.yaml:1:1: 'nccl' and 'backend: gloo' exclude each other (an included 'nccl' is removed "
         "with 'nccl: ~')");
-  CHECK(tests::error_of(hosts(2, "nccl: auto\ncollectives: [{collective: AllReduce, sizes: "
-                                 "[1MiB]}]\n")) ==
+  CHECK(tests::error_of(hosts(2,
+                              "nccl: auto\ncollectives: [{collective: AllReduce, sizes: "
+                              "[1MiB]}]\n")) ==
         "s.yaml:1:1: machine 'cpu-host' has no GPUs for NCCL; 'backend: gloo' runs on processors");
   CHECK(tests::error_of(hosts(2, "backend: mpi\ntraffic: {}\n")).find("back end") !=
         std::string::npos);
-  CHECK(error_of_run(full_scenario(
-            hosts(2, "backend: gloo\ncollectives: [{collective: AllToAll, sizes: [1MiB]}]\n")))
-            .find("Gloo's AllToAll is not modelled; there are AllReduce, AllGather, Broadcast and "
-                  "Reduce") != std::string::npos);
+  CHECK(
+      error_of_run(full_scenario(hosts(
+                       2, "backend: gloo\ncollectives: [{collective: AllToAll, sizes: [1MiB]}]\n")))
+          .find("Gloo's AllToAll is not modelled; there are AllReduce, AllGather, Broadcast and "
+                "Reduce") != std::string::npos);
 }
 
 }  // namespace

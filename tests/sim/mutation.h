@@ -213,9 +213,9 @@ class NumberRun {
   const sim::Expansion& expansion_;
   const sim::Promise& promise_;
   std::vector<std::vector<sim::LaneId>> before_;  // by lane: those of lower batches
-  std::vector<Fifo> fifos_;               // by connection
-  std::vector<Slice> outputs_, scratch_;  // by rank
-  std::vector<std::size_t> position_;     // by lane
+  std::vector<Fifo> fifos_;                       // by connection
+  std::vector<Slice> outputs_, scratch_;          // by rank
+  std::vector<std::size_t> position_;             // by lane
   bool broken_ = false;
 };
 

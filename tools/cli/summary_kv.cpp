@@ -61,10 +61,10 @@ std::string pools(const KvResult& kv, const SummaryStyle& style) {
 
 std::string summary_kv(const KvResult& kv, const SummaryStyle& style) {
   const auto requests = static_cast<std::int64_t>(kv.requests.size());
-  std::string text = fmt::format(
-      "{}: {} x TP{} prefill, {} x TP{} decode; KV cache by {}\n{}: {}\n", kv.model,
-      kv.prefill_instances, kv.prefill_ranks, kv.decode_instances, kv.decode_ranks, kv.mode,
-      kv.library, kv.backends);
+  std::string text =
+      fmt::format("{}: {} x TP{} prefill, {} x TP{} decode; KV cache by {}\n{}: {}\n", kv.model,
+                  kv.prefill_instances, kv.prefill_ranks, kv.decode_instances, kv.decode_ranks,
+                  kv.mode, kv.library, kv.backends);
   text += fmt::format(
       "{} requests, {} requests/s, {} output tokens/s; {:.1f} sequences in a decode step\n",
       count(requests), digits(kv.requests_per_second), digits(kv.output_tokens_per_second),
@@ -79,9 +79,9 @@ std::string summary_kv(const KvResult& kv, const SummaryStyle& style) {
       "{:.1f} GB/s in the median transfer\n",
       human(kv.moved), count(kv.calls), count(kv.descriptors),
       count(kv.descriptors / std::max<std::int64_t>(requests, 1)), kv.transfer_gb_per_s);
-  text += fmt::format(
-      "registered once before the first request: {} in {} regions per rank, about {}\n",
-      human(kv.registered), count(kv.registered_regions), human(kv.registration));
+  text +=
+      fmt::format("registered once before the first request: {} in {} regions per rank, about {}\n",
+                  human(kv.registered), count(kv.registered_regions), human(kv.registration));
   text += latencies(kv, style);
   text += transfers(kv, style);
   text += beside(kv, style);

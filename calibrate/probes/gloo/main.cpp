@@ -96,8 +96,13 @@ void measure_cell(GlooGroup& group, Store& store, const Cell& of, Report& report
   report.rows.push_back(
       {"gloo.operation", labels, bytes, bytes, summarize(slowest(store, cell, samples)), {}, ""});
   labels["bytes"] = std::to_string(bytes);
-  report.rows.push_back({"gloo.processor", labels, 0, 0, {},
-                         slowest(store, cell + "/processor", {busy}).front(), "us"});
+  report.rows.push_back({"gloo.processor",
+                         labels,
+                         0,
+                         0,
+                         {},
+                         slowest(store, cell + "/processor", {busy}).front(),
+                         "us"});
 }
 
 bool wanted(const std::vector<std::string>& only, const GlooAlgorithm& algorithm) {

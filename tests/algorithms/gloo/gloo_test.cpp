@@ -110,8 +110,8 @@ TEST_CASE("gloo: data flow with many ranks, every root, odd elements") {
 }
 
 TEST_CASE("gloo: mutations") {
-  for (const auto collective : {Collective::all_reduce, Collective::all_gather,
-                                Collective::broadcast, Collective::reduce})
+  for (const auto collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::reduce})
     for (const Algorithm algorithm : {Algorithm::gloo, Algorithm::gloo_bcube}) {
       if (algorithm == Algorithm::gloo_bcube && collective != Collective::all_reduce) continue;
       tests::MutationCounts counts;
@@ -205,8 +205,8 @@ TEST_CASE("gloo: who sends what") {
   for (const Connection& connection : tree.value()->connections)
     edges.emplace(tree.value()->lanes[connection.from.index()].rank,
                   tree.value()->lanes[connection.to.index()].rank);
-  CHECK(edges == std::multimap<std::uint32_t, std::uint32_t>{{2, 3}, {2, 4}, {2, 0}, {3, 5},
-                                                             {3, 1}});
+  CHECK(edges ==
+        std::multimap<std::uint32_t, std::uint32_t>{{2, 3}, {2, 4}, {2, 0}, {3, 5}, {3, 1}});
 }
 
 TEST_CASE("gloo: processes of one host use its loopback, others its first NIC") {
@@ -247,8 +247,8 @@ TEST_CASE("gloo: closed form of the ring") {
       std::vector<LaneCost> lanes(schedule.lanes.size());
       for (std::size_t l = 0; l < lanes.size(); ++l)
         if (schedule.lanes[l].role == LaneRole::gloo_reduce)
-          lanes[l].local_rate = Bandwidth::from_raw(bytes_per_second(segments.size).raw() *
-                                                    (1'000'000'000'000 / kA));
+          lanes[l].local_rate =
+              Bandwidth::from_raw(bytes_per_second(segments.size).raw() * (1'000'000'000'000 / kA));
       const LongestPathResult found = longest_path(schedule, connections, lanes, links, {});
       const std::int64_t sent = segments.count - segments.per_chunk;
       const std::int64_t wanted = 2 * (sent * kT + kL) + kA;

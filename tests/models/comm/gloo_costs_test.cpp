@@ -1,6 +1,7 @@
 // The equations of models/comm/gloo_costs.h on two hosts built by hand:
 //
-//   place0 --pcie--> cpu0 --pcie--> nic0 --nic--> switch --nic--> nic1 --pcie--> cpu1 <--pcie-- place1
+//   place0 --pcie--> cpu0 --pcie--> nic0 --nic--> switch --nic--> nic1 --pcie--> cpu1 <--pcie--
+//   place1
 //
 // and back. Latency per link: pcie 200 ns, nic 300 ns.
 #include "models/comm/gloo_costs.h"
@@ -50,11 +51,12 @@ class Shortest final : public sim::Routing {
 
 sim::Topology two_hosts() {
   sim::Topology topology;
-  const DeviceKind kinds[] = {DeviceKind::gpu, DeviceKind::cpu, DeviceKind::nic,  DeviceKind::gpu,
-                              DeviceKind::cpu, DeviceKind::nic, DeviceKind::fabric_switch};
+  const DeviceKind kinds[] = {DeviceKind::gpu,          DeviceKind::cpu, DeviceKind::nic,
+                              DeviceKind::gpu,          DeviceKind::cpu, DeviceKind::nic,
+                              DeviceKind::fabric_switch};
   for (int d = 0; d <= kSwitch; ++d)
-    topology.devices.push_back({kinds[d], d == kSwitch ? sim::kNoNode : d / 3U, 0U,
-                                "device" + std::to_string(d)});
+    topology.devices.push_back(
+        {kinds[d], d == kSwitch ? sim::kNoNode : d / 3U, 0U, "device" + std::to_string(d)});
   for (int n = 0; n < 2; ++n) {
     sim::Node node;
     node.gpus = {DeviceId(3 * n)};
@@ -107,8 +109,9 @@ sim::Parameters parameters() {
   return out;
 }
 
-// Gloo's ring of two ranks, four segments of `segment` bytes: each sends two and receives two, first
-// to add them up, then as they are. Connections: 0 and 1 of the first phase, 2 and 3 of the second.
+// Gloo's ring of two ranks, four segments of `segment` bytes: each sends two and receives two,
+// first to add them up, then as they are. Connections: 0 and 1 of the first phase, 2 and 3 of the
+// second.
 sim::Schedule ring_of_two(std::int64_t segment, DeviceId nic0 = {}, DeviceId nic1 = {}) {
   using sim::Op;
   using sim::Primitive;
@@ -195,9 +198,7 @@ TEST_CASE("gloo costs: without a way between the hosts") {
   const sim::Parameters costs = parameters();
   const sim::Group group = processes({{kPlace0, 0}, {kPlace1, 1}});
   const sim::Schedule schedule = ring_of_two(1'024, DeviceId(kNic0), DeviceId(kNic1));
-  CHECK_FALSE(GlooCosts(topology, costs)
-                  .connection(schedule, group, ConnectionId(0))
-                  .ok());
+  CHECK_FALSE(GlooCosts(topology, costs).connection(schedule, group, ConnectionId(0)).ok());
 }
 
 // Two ranks, 4 MiB: four segments of 1 MiB. Each rank sends two and receives two in either phase
