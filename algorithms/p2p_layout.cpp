@@ -2,6 +2,7 @@
 // parts.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "algorithms/chunking.h"
@@ -93,7 +94,7 @@ P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t colle
   layout.rounds = make_rounds(layout.shape, layout.group_size);
   for (const sim::Member& member : group) layout.gpu.push_back(member.gpu);
   layout.places = std::move(places);
-  layout.host_stops = options.host_stops;
+  layout.plan = options.plan;
   return layout;
 }
 
@@ -140,35 +141,60 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
 
 namespace {
 
-// The NICs and the relay, by the rule.
-NicPair nics_of_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
-                    std::uint32_t number) {
+// Which of its nearest rails a rank begins with: those that share them begin at different ones.
+std::size_t first_rail(const Places& all, std::uint32_t rank) {
+  const Place& place = all.places[all.place_of[rank]];
+  std::size_t before = 0;
+  for (const std::uint32_t other : place.ranks) {
+    if (other == rank) break;
+    before += all.nearest_rails[other] == all.nearest_rails[rank] ? 1 : 0;
+  }
+  return before;
+}
+
+std::uint32_t rail_on(const Places& all, std::uint32_t rank, std::uint32_t channel) {
+  const auto& rails = all.nearest_rails[rank];
+  return rails[(first_rail(all, rank) + channel) % rails.size()];
+}
+
+// Of the sender's place, the rank by which others reach a rail: the one that begins with it, else
+// the first at its NIC.
+std::optional<std::uint32_t> gateway(const Places& all, const Place& place, std::uint32_t rail) {
+  std::optional<std::uint32_t> found;
+  for (const std::uint32_t rank : place.ranks) {
+    if (!is_gateway(all, rank, rail)) continue;
+    if (rail_on(all, rank, 0) == rail) return rank;
+    if (!found) found = rank;
+  }
+  return found;
+}
+
+NicPair hop_by_rule(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
+                    std::uint32_t channel) {
   const Places& all = layout.places;
-  const auto& in_rails = all.nearest_rails[to];
-  const auto& out_rails = all.nearest_rails[from];
-  if (all.place_of[from] == all.place_of[to] || in_rails.empty() || out_rails.empty()) return {};
+  if (all.place_of[from] == all.place_of[to] || all.nearest_rails[to].empty() ||
+      all.nearest_rails[from].empty())
+    return {};
   const Place& sender = all.places[all.place_of[from]];
-  const std::uint32_t in_rail = in_rails[number % in_rails.size()];
+  const std::uint32_t in_rail = rail_on(all, to, channel);
   NicPair hop;
   hop.in = all.places[all.place_of[to]].nics[in_rail];
-  hop.out = sender.nics[out_rails[number % out_rails.size()]];
-  if (is_nearest(all, from, in_rail)) hop.out = sender.nics[in_rail];
-  if (!layout.pxn || is_gateway(all, from, in_rail)) return hop;
-  for (const std::uint32_t rank : sender.ranks) {
-    if (!is_gateway(all, rank, in_rail)) continue;
-    hop.relay = layout.gpu[rank];
-    hop.out = sender.nics[in_rail];
-    break;
-  }
+  hop.out = sender.nics[is_nearest(all, from, in_rail) ? in_rail : rail_on(all, from, channel)];
+  if (!layout.pxn) return hop;
+  const auto relay = gateway(all, sender, in_rail);
+  if (!relay) return hop;
+  hop.out = sender.nics[in_rail];
+  if (*relay != from) hop.relay = layout.gpu[*relay];
   return hop;
 }
 
 }  // namespace
 
 NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
-                std::uint32_t number) {
-  NicPair hop = nics_of_hop(layout, from, to, number);
-  if (layout.host_stops) hop.host = layout.host_stops->stops(from, to, hop);
+                std::uint32_t channel) {
+  if (!layout.plan) return hop_by_rule(layout, from, to, channel);
+  NicPair hop = layout.plan->hop(from, to, channel);
+  hop.host = layout.plan->stops(from, to, hop);
   return hop;
 }
 

@@ -214,7 +214,8 @@ class PointToPoint {
       const std::uint32_t to = p2p_peers(layout_, layout_.rounds[round], place).send_to;
       for (std::uint32_t part = 0; part < parts_.count; ++part) {
         const std::uint32_t index = round * parts_.count + part;
-        const NicPair hop = p2p_hop(layout_, layout_.order[place], layout_.order[to], part);
+        const NicPair hop = p2p_hop(layout_, layout_.order[place], layout_.order[to],
+                                    p2p_channel(layout_, layout_.rounds[round], part));
         builder_.connect(sends_[place * slots_.size() + index], recvs_[to * slots_.size() + index],
                          hop);
       }

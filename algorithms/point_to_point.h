@@ -37,10 +37,14 @@
 
 namespace railyard::algorithms {
 
-// Says where connections stop in the memory of hosts; where there is none, they do not.
-class HostStopPlan {
+// The way of connections where somebody planned it (NCCL); without a plan they follow p2p_hop's
+// rule and do not stop in the memory of hosts.
+class ConnectionPlan {
  public:
-  virtual ~HostStopPlan() = default;
+  virtual ~ConnectionPlan() = default;
+  // NICs and relay of what `from` sends to `to` on a channel; none: inside a place.
+  [[nodiscard]] virtual NicPair hop(std::uint32_t from, std::uint32_t to,
+                                    std::uint32_t channel) const = 0;
   // `nics` is what the connection passes otherwise; none: it stays inside a place.
   [[nodiscard]] virtual sim::HostStops stops(std::uint32_t from, std::uint32_t to,
                                              const NicPair& nics) const = 0;
@@ -50,7 +54,7 @@ struct P2pOptions {
   std::uint32_t channels = 0;           // 0 = collective channels, up to a power of two
   std::uint32_t channels_per_peer = 0;  // 0: one node, NVLink 32, PCIe 2; more nodes 4
   bool pxn = true;  // across nodes, leave by the NIC of the receiver's rail through its nearest GPU
-  std::shared_ptr<const HostStopPlan> host_stops{};
+  std::shared_ptr<const ConnectionPlan> plan{};
 };
 
 // Who exchanges with whom in which round, on which channels; a communicator has one.
@@ -71,7 +75,7 @@ struct P2pLayout {
   std::vector<P2pRound> rounds;
   std::vector<sim::DeviceId> gpu;  // by rank, for PXN relays
   Places places;
-  std::shared_ptr<const HostStopPlan> host_stops;  // null: none
+  std::shared_ptr<const ConnectionPlan> plan;  // null: none
 };
 
 P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t collective_channels,
@@ -96,11 +100,12 @@ struct P2pParts {
 P2pParts p2p_parts(const P2pLayout& layout, sim::Protocol protocol, sim::Bytes size,
                    bool between_nodes);
 
-// The NICs of an edge between places, none inside one: into the receiver's nearest (the `number`-th
-// of several), out of the sender's nearest, or with PXN out of the NIC of the receiver's rail,
-// through the GPU that is nearest to it. Stops in host memory are the plan's.
+// The NICs of an edge between places, none inside one. The layout's plan says them; without one:
+// into the receiver's nearest (of several by channel; GPUs that share them begin at different
+// ones), out of the sender's nearest, or with PXN out of the NIC of the receiver's rail, through
+// the GPU whose first it is.
 NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
-                std::uint32_t number);
+                std::uint32_t channel);
 
 // The protocol NCCL uses for sends of `size` bytes to each peer: LL up to 16 KiB per channel where
 // all ranks are in one node, else Simple (network connections have no LL buffers by default).

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 
 #include "scenarios/gpu_path.h"
@@ -38,14 +39,12 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
       case kBegin: return begin(argument);
       case kRecover: return recover(argument);
       case kGiveUp: return give_up(argument);
-      case kTransfer:
-        return context_->simulation.network().start(flows_[argument],
-                                                    spec_->neighbours[argument].size);
+      case kTransfer: return transfer(argument);
       default: return;
     }
   }
   void on_flow_done(std::uint32_t neighbour) override {
-    if (ended_) return;
+    if (ended_) return take_back(neighbour);
     const sim::Duration pause = spec_->neighbours[neighbour].pause;
     // Not within the instant: a neighbour without a pause would never let it end.
     schedule(std::max(pause, sim::Duration(1)), kTransfer, neighbour);
@@ -118,6 +117,23 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
                     context_->bound.topology.link_name(sim::LinkId(broken.links.front().value())),
                     index, sim::to_text(spec_->give_up)));
     context_->stop = true;
+    context_->ended = context_->simulation.now();
+  }
+
+  void transfer(std::uint32_t neighbour) {
+    started_[neighbour] = context_->simulation.now();
+    context_->simulation.network().start(flows_[neighbour], spec_->neighbours[neighbour].size);
+  }
+
+  // What a transfer carried after the job had ended is not the run's.
+  void take_back(std::uint32_t neighbour) {
+    const sim::Time end = context_->simulation.now();
+    const sim::Time from = std::max(started_[neighbour], context_->ended.value_or(end));
+    const double share = sim::to_seconds(end - from) / sim::to_seconds(end - started_[neighbour]);
+    const double size = static_cast<double>(spec_->neighbours[neighbour].size.raw()) * share;
+    for (const sim::ResourceUse& use : uses_[neighbour])
+      context_->simulation.network().add_carried(use.resource,
+                                                 sim::bytes(-std::llround(size * use.weight)));
   }
 
   // The member of `group` that is the GPU; a stranger to the job becomes one.
@@ -164,6 +180,8 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
         return at_path(context_->scenario, fmt::format("faults.neighbours[{}]", n), way.error());
       flows_.push_back(context_->simulation.network().add_flow(
           {.uses = way.value().uses, .listener = this, .tag = n}));
+      uses_.push_back(std::move(way.value().uses));
+      started_.emplace_back();
       schedule(spec_->neighbours[n].start, kTransfer, n);
     }
     return {};
@@ -172,7 +190,9 @@ class NetworkFaults final : public Faults, public sim::EventHandler, public sim:
   RunContext* context_;
   const FaultSpec* spec_;
   std::vector<Broken> broken_;
-  std::vector<sim::FlowId> flows_;
+  std::vector<sim::FlowId> flows_;  // of neighbours, with what they use and their last start
+  std::vector<std::vector<sim::ResourceUse>> uses_;
+  std::vector<sim::Time> started_;
   std::vector<std::string> given_up_;
   bool ended_ = false;
 };

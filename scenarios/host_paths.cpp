@@ -58,6 +58,7 @@ HostPaths::HostPaths(std::shared_ptr<const GroupPlan> plan, const sim::Topology&
     if (!same && std::ranges::find(host_node_, member.node) == host_node_.end())
       host_node_.push_back(member.node);
   }
+  for (const sim::Node& node : topology.nodes) nics_.push_back(node.nics);
   any_shared_ = std::ranges::any_of(plan_->cluster.topologies, shares_memory);
 }
 
@@ -89,6 +90,42 @@ std::int32_t HostPaths::net_of(std::uint32_t rank, DeviceId nic) const {
   return -1;
 }
 
+DeviceId HostPaths::nic(std::uint32_t rank, std::int32_t net) const {
+  const nccl::Cluster& cluster = plan_->cluster;
+  const nccl::Vertex& device = cluster.topology_of(signed_rank(rank)).net(net);
+  const auto& hosts =
+      cluster.hosts[static_cast<std::size_t>(cluster.place(signed_rank(rank)).node)];
+  const std::int32_t host = hosts[static_cast<std::size_t>(device.host)];
+  const auto number = std::ranges::lower_bound(plan_->net_numbers, device.dev);
+  return nics_[host_node_[static_cast<std::size_t>(host)]]
+              [static_cast<std::size_t>(number - plan_->net_numbers.begin())];
+}
+
+DeviceId HostPaths::gpu(std::uint32_t rank, std::int32_t index) const {
+  const nccl::Cluster& cluster = plan_->cluster;
+  const std::int32_t node = cluster.place(signed_rank(rank)).node;
+  return gpu_[static_cast<std::size_t>(cluster.rank_of(node, index))];
+}
+
+algorithms::NicPair HostPaths::hop(std::uint32_t from, std::uint32_t to,
+                                   std::uint32_t channel) const {
+  const nccl::Cluster& cluster = plan_->cluster;
+  const std::int32_t a = signed_rank(from);
+  const std::int32_t b = signed_rank(to);
+  if (cluster.place(a).node == cluster.place(b).node) return {};
+  const auto number = static_cast<std::int32_t>(channel);
+  const std::int32_t receiver = cluster.gpu_of(b);
+  const nccl::NetEndpoint in = nccl::p2p_receive(cluster.topology_of(b), receiver, number);
+  const nccl::NetEndpoint out = nccl::p2p_send(cluster.topology_of(a), cluster.gpu_of(a),
+                                               cluster.topology_of(b).gpu(receiver).dev, number);
+  if (in.net < 0 || out.net < 0) return {};
+  algorithms::NicPair nics;
+  nics.out = nic(from, out.net);
+  nics.in = nic(to, in.net);
+  if (out.proxy != cluster.gpu_of(a)) nics.relay = gpu(from, out.proxy);
+  return nics;
+}
+
 sim::HostStops HostPaths::stops(std::uint32_t from, std::uint32_t to,
                                 const algorithms::NicPair& nics) const {
   if (!nics.out.valid() || !nics.in.valid()) return in_node(from, to);
@@ -109,17 +146,6 @@ sim::HostStops HostPaths::stops(std::uint32_t from, std::uint32_t to,
   if (stops.sockets)
     stops.streams = static_cast<std::uint16_t>(nccl::socket_streams(sender.settings()));
   return stops;
-}
-
-bool HostPaths::relays() const {
-  return std::ranges::any_of(plan_->cluster.topologies, [](const nccl::NodeTopology& node) {
-    const nccl::NodeSettings& settings = node.settings();
-    if (!settings.pxn || settings.p2p_pxn_level == 0 || node.nets() == 0) return false;
-    for (std::int32_t g = 0; g < node.gpus(); ++g)
-      for (std::int32_t n = 0; n < node.nets(); ++n)
-        if (node.check_gdr(g, n, false) != nccl::GdrMode::off) return true;
-    return false;
-  });
 }
 
 }  // namespace railyard::scenarios

@@ -21,11 +21,19 @@
 
 namespace railyard::scenarios {
 
-class HostPaths final : public algorithms::HostStopPlan {
+class HostPaths final : public algorithms::ConnectionPlan {
  public:
-  // Keeps the plan, nothing of topology and group. Cost: O(links + ranks).
+  // Keeps the plan, nothing of topology and group. Cost: O(links + NICs + ranks).
   HostPaths(std::shared_ptr<const GroupPlan> plan, const sim::Topology& topology,
             const sim::Group& group);
+
+  // Sends and receives, as NCCL picks their devices.
+  [[nodiscard]] algorithms::NicPair hop(std::uint32_t from, std::uint32_t to,
+                                        std::uint32_t channel) const override;
+  // The topology's device for a network device of the rank's NodeTopology.
+  [[nodiscard]] sim::DeviceId nic(std::uint32_t rank, std::int32_t net) const;
+  // A GPU of the rank's NodeTopology.
+  [[nodiscard]] sim::DeviceId gpu(std::uint32_t rank, std::int32_t index) const;
 
   // Of a connection between two ranks, with the NICs and the relay that it uses; no NICs: inside a
   // node.
@@ -34,8 +42,6 @@ class HostPaths final : public algorithms::HostStopPlan {
 
   // Whether some GPUs of a node exchange data by shared memory.
   [[nodiscard]] bool any_shared() const { return any_shared_; }
-  // Whether some connections between nodes go through relays (PXN).
-  [[nodiscard]] bool relays() const;
 
  private:
   [[nodiscard]] sim::HostStops in_node(std::uint32_t from, std::uint32_t to) const;
@@ -43,11 +49,12 @@ class HostPaths final : public algorithms::HostStopPlan {
   [[nodiscard]] std::int32_t net_of(std::uint32_t rank, sim::DeviceId nic) const;
 
   std::shared_ptr<const GroupPlan> plan_;
-  std::vector<sim::DeviceId> cpu_;        // by device: the nearest over PCIe and C2C
-  std::vector<std::uint32_t> node_of_;    // by device: of the topology
-  std::vector<std::uint32_t> local_;      // by device: its number in its node
-  std::vector<sim::DeviceId> gpu_;        // by rank
-  std::vector<std::uint32_t> host_node_;  // by host of the plan: node of the topology
+  std::vector<sim::DeviceId> cpu_;                // by device: the nearest over PCIe and C2C
+  std::vector<std::uint32_t> node_of_;            // by device: of the topology
+  std::vector<std::uint32_t> local_;              // by device: its number in its node
+  std::vector<sim::DeviceId> gpu_;                // by rank
+  std::vector<std::uint32_t> host_node_;          // by host of the plan: node of the topology
+  std::vector<std::vector<sim::DeviceId>> nics_;  // by node of the topology
   bool any_shared_ = false;
 };
 

@@ -28,10 +28,8 @@ std::vector<Interval> measure_step(const sim::Trace& trace, std::uint32_t rank,
   result.exposed = sim::uncovered(collectives, kernels);
   const Duration whole = step.end - step.start;
   const Duration idle = whole - result.compute - result.exposed;
-  const auto over_a_tenth = [&](Duration part) { return part * 10 > whole; };
-  result.bound_by = over_a_tenth(result.exposed) ? "communication"
-                    : over_a_tenth(idle)         ? "host launches"
-                                                 : "compute";
+  const char* larger = result.exposed > idle ? "communication" : "host launches";
+  result.bound_by = std::max(result.exposed, idle) * 10 > whole ? larger : "compute";
   return kernels;
 }
 

@@ -124,13 +124,7 @@ class ChannelBuilder {
  public:
   ChannelBuilder(const GroupPlan& plan, const HostPaths& paths, const sim::Topology& topology,
                  const sim::Group& group)
-      : cluster_(plan.cluster),
-        paths_(paths),
-        topology_(topology),
-        group_(group),
-        net_numbers_(plan.net_numbers) {
-    for (const sim::Member& member : group)
-      if (std::ranges::find(nodes_, member.node) == nodes_.end()) nodes_.push_back(member.node);
+      : cluster_(plan.cluster), paths_(paths), topology_(topology), group_(group) {
     nvswitches_.resize(topology.devices.size());
     for (const sim::Link& link : topology.links)
       if (topology.devices[link.to.index()].kind == sim::DeviceKind::nvswitch)
@@ -271,12 +265,8 @@ class ChannelBuilder {
 
   // The topology's device for a net id of a rank's node.
   [[nodiscard]] sim::DeviceId nic(std::int32_t rank, std::int64_t id) const {
-    const nccl::NodeTopology& node = cluster_.topology_of(rank);
-    const nccl::Vertex& net = node.net(node.system().net_of_id(id));
-    const auto& hosts = cluster_.hosts[index(cluster_.place(rank).node)];
-    const std::uint32_t host = topology_node(hosts[index(net.host)]);
-    const auto found = std::ranges::lower_bound(net_numbers_, net.dev);
-    return topology_.nodes[host].nics[index(found - net_numbers_.begin())];
+    return paths_.nic(static_cast<std::uint32_t>(rank),
+                      cluster_.topology_of(rank).system().net_of_id(id));
   }
 
   // The GPU of the rank's node that passes data on to the NIC; invalid = the rank's own.
@@ -284,12 +274,8 @@ class ChannelBuilder {
     const nccl::NodeTopology& node = cluster_.topology_of(rank);
     const std::int32_t own = cluster_.gpu_of(rank);
     const std::int32_t by = node.relay_gpu(own, node.system().net_of_id(id));
-    if (by == own) return {};
-    return group_[index(cluster_.rank_of(cluster_.place(rank).node, by))].gpu;
+    return by == own ? sim::DeviceId() : paths_.gpu(static_cast<std::uint32_t>(rank), by);
   }
-
-  // A host of the plan as a node of the topology.
-  [[nodiscard]] std::uint32_t topology_node(std::int32_t host) const { return nodes_[index(host)]; }
 
   template <typename T>
   static std::size_t index(T value) {
@@ -300,8 +286,6 @@ class ChannelBuilder {
   const HostPaths& paths_;
   const sim::Topology& topology_;
   const sim::Group& group_;
-  const std::vector<std::int32_t>& net_numbers_;
-  std::vector<std::uint32_t> nodes_;       // of the topology, by host of the plan
   std::vector<sim::DeviceId> nvswitches_;  // by device: the one it is linked to
 };
 
@@ -374,8 +358,7 @@ PlannedCommunicator planned_communicator(const std::shared_ptr<const GroupPlan>&
   options.limits.nvls_channels = static_cast<std::uint32_t>(info.nvls_channels);
   options.p2p.channels = static_cast<std::uint32_t>(info.p2p_channels);
   options.p2p.channels_per_peer = static_cast<std::uint32_t>(info.p2p_channels_per_peer);
-  options.p2p.pxn = paths->relays();
-  options.p2p.host_stops = std::move(paths);
+  options.p2p.plan = std::move(paths);
   return made;
 }
 

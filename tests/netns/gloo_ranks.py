@@ -169,7 +169,8 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     go_first()
-    sizes = [64 * KIB * 4 ** power for power in range(6 if options.full else 5)]
+    sizes = [64 * KIB, 128 * KIB] + [256 * KIB * 4 ** power
+                                     for power in range(5 if options.full else 4)]
     rates = options.rates or ("200,500,1000" if options.full else "200,500")
     good, results = True, []
     with tempfile.TemporaryDirectory() as directory:

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <map>
+
 #include "scenarios/bind.h"
 #include "tests/scenarios/run_helpers.h"
 
@@ -35,7 +37,7 @@ struct Planned {
     bound = std::move(made).value();
   }
   [[nodiscard]] const Communication& world() const { return bound->communications.front(); }
-  [[nodiscard]] const sim::Channels& channels() const { return world().communicator->channels(); }
+  [[nodiscard]] const sim::Channels& channels() const { return world().nccl->channels(); }
   [[nodiscard]] const sim::Device& device(sim::DeviceId id) const {
     return bound->topology.devices[id.index()];
   }
@@ -65,6 +67,35 @@ TEST_CASE("with P2P and GPUDirect nothing but LL's send buffers is in the memory
       CHECK(across.device(edge.host.out_ll).kind == sim::DeviceKind::cpu);
       CHECK(across.device(edge.host.out_ll).node == node);
     }
+  }
+}
+
+// Two GPUs and two NICs share a PCIe switch there, and NCCL gives each of the two GPUs one NIC
+// first: 64 messages a node leave by eight NICs, and by the eight GPUs that own them.
+TEST_CASE("AllToAll of two DGX A100: every NIC and every relay has its share") {
+  const Planned plan(text("{machine: dgx-a100, nodes: 2, fabric: {kind: rail-optimised}}", "",
+                          "{collective: AllToAll, sizes: [64KiB]}"));
+  sim::CollectiveCall call;
+  call.collective = sim::Collective::all_to_all;
+  call.protocol = sim::Protocol::simple;
+  call.size = 64_KiB;
+  const auto schedule = plan.world().communicator->schedule(call);
+  REQUIRE_MESSAGE(schedule.ok(), schedule.error().text());
+  std::map<std::string, int> out, in, owner;
+  for (const sim::Connection& connection : schedule.value()->connections) {
+    if (!connection.nic_out.valid()) continue;
+    const std::uint32_t from = schedule.value()->lanes[connection.from.index()].rank;
+    const sim::DeviceId by =
+        connection.relay.valid() ? connection.relay : plan.world().group[from].gpu;
+    ++out[plan.name(connection.nic_out)];
+    ++in[plan.name(connection.nic_in)];
+    ++owner[plan.name(by)];
+    CHECK(plan.device(by).local_index == plan.device(connection.nic_out).local_index);
+    CHECK(plan.device(by).node == plan.device(connection.nic_out).node);
+  }
+  for (const auto* counts : {&out, &in, &owner}) {
+    CHECK(counts->size() == 16);
+    for (const auto& [name, count] : *counts) CHECK(count == 8);
   }
 }
 

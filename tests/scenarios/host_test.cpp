@@ -199,7 +199,7 @@ TEST_CASE("host: what is refused") {
         host + "\n"));
   };
   CHECK(error("{communicators: {create: once, ports: [9, 8]}}") ==
-        "s.yaml:6:40: host.communicators.ports: the first and the last port are expected, from 1 "
+        "s.yaml:6:45: host.communicators.ports: the first and the last port are expected, from 1 "
         "to 65535: [32768, 60999]");
   CHECK(error("{communicators: {create: sometimes}}").find("time of creation") !=
         std::string::npos);

@@ -102,7 +102,7 @@ TEST_CASE("auto: channels run over NCCL's rings and the NICs of its graph") {
   auto bound = bind(scenario);
   REQUIRE_MESSAGE(bound.ok(), bound.error().text());
   const Communication& world = *communications_of(*bound.value(), std::string(kWorld)).front();
-  const sim::Channels& channels = world.communicator->channels();
+  const sim::Channels& channels = world.nccl->channels();
   REQUIRE(channels.size() == 16);
   // facts 3.6: ring 0 of 2 x 8 H100.
   CHECK(channels[0].ring ==

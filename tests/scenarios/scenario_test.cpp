@@ -99,7 +99,8 @@ TEST_CASE("defaults") {
 TEST_CASE("the top of a scenario") {
   CHECK(error_of("a: 1") ==
         "s.yaml:1:1: unknown key 'a' (keys: railyard, name, description, seed, "
-        "cluster, ranks, nccl, env, collectives, ddp, fsdp, megatron, replay, kv, traffic, faults, "
+        "cluster, ranks, nccl, backend, env, collectives, ddp, fsdp, megatron, replay, kv, "
+        "traffic, faults, "
         "host, "
         "engine, "
         "explore, "
@@ -175,7 +176,7 @@ TEST_CASE("cluster: absurd values and misspelt names") {
   CHECK(cluster("{machine: hgx-h100, nodes: 2, fabric: {kind: fat-tree, oversubscription: nan}}") ==
         "s.yaml:2:83: cluster.fabric.oversubscription: a number is expected, not 'nan'");
   CHECK(cluster("{machine: hgx-h100, nodes: 2, slow: [{link: x}]}") ==
-        "s.yaml:2:47: cluster.slow[0]: 'speed' or 'extra_latency' is expected");
+        "s.yaml:2:47: cluster.slow[0]: 'speed', 'extra_latency' or 'pcie' is expected");
   CHECK(cluster("{machine: hgx-h100, nodes: 2, slow: [{link: x, speed: 0}]}") ==
         "s.yaml:2:64: cluster.slow[0].speed: 0 is out of range (1e-06 to 1)");
   CHECK(cluster("{machine: hgx-h100, nodes: 2, disable: x}") ==

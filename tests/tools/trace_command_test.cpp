@@ -81,8 +81,8 @@ TEST_CASE("the imported DDP step can be asked for other buckets and another netw
   const auto larger = run_text(scenario.yaml, {"ddp.bucket_cap_mb=200"});
   REQUIRE(larger.ddp->bucket_bytes.back().size() == 1);
   CHECK(larger.ddp->bucket_bytes.back()[0] == sim::bytes(102'228'128));
-  const auto apart =
-      run_text(scenario.yaml, {"cluster.nodes=2", "ranks.count=16", "ddp.iterations=3"});
+  const auto apart = run_text(scenario.yaml, {"cluster.nodes=2", "cluster.fabric={kind: switch}",
+                                              "ranks.count=16", "ddp.iterations=3"});
   CHECK(apart.ddp->exposed > base.ddp->exposed);
 }
 

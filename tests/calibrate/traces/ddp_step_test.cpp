@@ -161,7 +161,7 @@ TEST_CASE("ResNet-50's trace gives ResNet-50: gradients, buckets, buffers") {
   }
 }
 
-TEST_CASE("buckets of another cap are explained by it; of none, by nothing") {
+TEST_CASE("buckets of another cap are explained by it, of none by nothing") {
   TracedDdp ddp;
   ddp.dtype = "Float";
   TracedLayer layer;

@@ -50,7 +50,7 @@ TEST_CASE("a step holds what was launched in it, whenever that ran") {
   CHECK(found.steps[1].compute_ns == 20'000);
 }
 
-TEST_CASE("without ProfilerStep: the pattern of activities; without a pattern: the whole") {
+TEST_CASE("without ProfilerStep: the pattern of activities, without a pattern: the whole") {
   MadeTrace made;
   for (int i = 0; i < 3; ++i) {
     made.kernel(100 * i, 100 * i + 5, 10, "gemm").kernel(100 * i + 20, 100 * i + 25, 10, "relu");
@@ -87,7 +87,7 @@ TEST_CASE("the typical step: of median duration, among those with the usual coll
   CHECK(found.typical(trace).name == "ProfilerStep#4");
 }
 
-TEST_CASE("collectives: one row for each kind, size and group; busbw from the shortest") {
+TEST_CASE("collectives: one row for each kind, size and group, busbw from the shortest") {
   MadeTrace made;
   made.collective(0, 0, 10, "allreduce", 1000).collective(20, 20, 30, "allreduce", 1000);
   made.collective(60, 60, 8, "allreduce", 1000).collective(80, 80, 5, "_allgather_base", 500);
