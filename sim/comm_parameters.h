@@ -102,10 +102,10 @@ struct NetworkParameters {
   Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
   Bytes rendezvous_to{};       // longest one; 0 = none does
   Duration rendezvous_cost{};  // proxy's time on top
-  // Sockets (TCP) instead of InfiniBand verbs. A proxy without helper threads that sends and
-  // receives at once moves 2 GB/s each way (AllReduce on two g4dn), one that only sends 3.75 GB/s
-  // (Broadcast over loopback); 0 = no limit.
-  Bandwidth socket_rate = gigabytes_per_second(2);  // of one stream or proxy
+  // Sockets (TCP) instead of InfiniBand verbs. A thread that only sends moves 3.75 GB/s (Broadcast
+  // over loopback), a proxy that sends and receives at once 2 GB/s each way (AllReduce on two g4dn);
+  // 0 = no limit.
+  Bandwidth socket_rate = gigabytes_per_second(3.75);  // of one stream or proxy
   // Small AllReduces of two nodes take 24 us more by TCP than by RDMA on the same Slingshot wire:
   // two hops of 12 us, of which two proxies' system calls take 2 us each.
   Duration socket_latency = microseconds(8);  // of both TCP stacks, on top of the links

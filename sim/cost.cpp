@@ -34,6 +34,11 @@ Duration send_service_time(const ConnectionCost& cost, Bytes wire) {
   return time;
 }
 
+Duration recv_service_time(const ConnectionCost& cost, Bytes wire) {
+  if (cost.recv_byte_rate.raw() == 0) return cost.recv_service;
+  return cost.recv_service + transfer_time(wire, cost.recv_byte_rate);
+}
+
 Result<std::optional<SwitchFlow>> CostModel::fetch_flow(const Schedule&, const Group&,
                                                         LaneId) const {
   return std::optional<SwitchFlow>();

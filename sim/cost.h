@@ -2,6 +2,7 @@
 // from Parameters and Topology; both engines read it, so they cannot disagree about costs.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,6 +21,10 @@ namespace railyard::sim {
 //   staged:  lane [op_overhead + bytes / cap] -> send service on the sender's proxy (serial)
 //            -> flow over `route` -> `latency` -> recv_service on the receiver's proxy -> receiver
 //
+// A rank's proxy is one thread: it serves what the rank (or another one through it, relay_rank)
+// sends and what the rank receives, message by message in the order in which they come up.
+// recv_busy is its time for messages that the receiver sees without it.
+//
 // The lane is busy up to the first arrow's end; the rest runs behind it.
 // Slots: on a direct connection a slot is free again `credit_latency` after the receiver consumed
 // the slice. A staged connection has a FIFO on each side, as NCCL's network transport has: the
@@ -28,6 +33,8 @@ namespace railyard::sim {
 // Fetched: the slice then lies in the host's memory, and the operation that receives it loads it
 // from there before it does anything else: see LaneCost::fetch.
 struct ConnectionCost {
+  static constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
+
   Route route{};
   Bandwidth cap{};                  // wire rate that the sending lane can feed; 0 = no limit
   std::int64_t wire_numerator = 1;  // wire bytes = ceil(payload * numerator / denominator)
@@ -42,7 +49,10 @@ struct ConnectionCost {
   Bytes rendezvous_from{};     // messages of so many wire bytes ...
   Bytes rendezvous_to{};       // ... to so many take
   Duration rendezvous{};       // so much longer
-  Duration recv_service{};
+  Duration recv_service{};             // per message; recv_service_time() has all of it
+  Bandwidth recv_byte_rate{};          // wire bytes that the proxy itself moves; 0 = none
+  Duration recv_busy{};                // of the proxy, behind what nobody waits for it to do
+  std::uint32_t relay_rank = kNoRank;  // whose proxy sends; the sender's own if it is kNoRank
   Duration completion{};  // staged: from the end of the flow until the sender's slot is free
   // Cut-through (within the node): the receiver may start `latency` + one grain after the
   // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
@@ -107,6 +117,8 @@ class CostModel {
 // What a message of so many wire bytes takes of the sender's proxy:
 //   send_service + wire / send_byte_rate + rendezvous, the last within its sizes.
 Duration send_service_time(const ConnectionCost& cost, Bytes wire);
+// And of the receiver's, until the receiver sees it: recv_service + wire / recv_byte_rate.
+Duration recv_service_time(const ConnectionCost& cost, Bytes wire);
 
 // Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload);

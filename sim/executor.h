@@ -207,8 +207,7 @@ class Executor final : public EventHandler, public FlowListener {
   std::vector<std::uint32_t> group_of_;        // by lane
   std::vector<std::uint32_t> first_group_;     // by rank, one more at the end
   std::vector<std::uint32_t> lanes_left_;      // by rank
-  std::vector<std::int64_t> send_proxy_free_;  // by rank
-  std::vector<std::int64_t> recv_proxy_free_;  // by rank
+  std::vector<std::int64_t> proxy_free_;  // by rank
   std::uint32_t ranks_left_ = 0;
   std::int64_t origin_ = -1;  // first start
   std::uint64_t digest_ = 0;

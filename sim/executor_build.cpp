@@ -61,8 +61,7 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
        {&arrival_, &head_, &credit_, &completed_, &issue_, &size_})
     each->resize(count * ring_);
   lanes_.resize(schedule_->lanes.size());
-  send_proxy_free_.assign(schedule_->ranks, 0);
-  recv_proxy_free_.assign(schedule_->ranks, 0);
+  proxy_free_.assign(schedule_->ranks, 0);
   group_lanes();
   ranks_left_ = 0;
   reset();

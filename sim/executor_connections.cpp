@@ -90,14 +90,15 @@ void Executor::give_credit(std::uint32_t c) {
   if (awaited && !connection.wire_busy) at(free, wire_code, c);
 }
 
-// Staged: the slice lies in the FIFO; the sender's proxy serves its connections in order of
-// arrival.
+// Staged: the slice lies in the FIFO; a proxy serves its connections in order of arrival.
 void Executor::post(std::uint32_t c) {
-  const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].from.index()].rank;
+  const ConnectionCost& cost = costs_->connections[c];
+  const std::uint32_t rank = cost.relay_rank != ConnectionCost::kNoRank
+                                 ? cost.relay_rank
+                                 : schedule_->lanes[schedule_->connections[c].from.index()].rank;
   const std::int64_t size = size_[slot(c, connections_[c].posted++)];
-  std::int64_t& free = send_proxy_free_[rank];
-  free = std::max(free, now()) +
-         send_service_time(costs_->connections[c], bytes(wire(c, size))).count();
+  std::int64_t& free = proxy_free_[rank];
+  free = std::max(free, now()) + send_service_time(cost, bytes(wire(c, size))).count();
   if (free > now()) return at(free, served_code, c);
   served(c);
 }
@@ -129,16 +130,21 @@ void Executor::wire_done(std::uint32_t c) {
   connection.wire_busy = false;
   start_wire(c);
   wake_sender(c, completed);
-  if (cost.recv_service.count() == 0) return deliver(c, now() + cost.latency.count());
+  if (cost.recv_service.count() + cost.recv_busy.count() + cost.recv_byte_rate.raw() == 0)
+    return deliver(c, now() + cost.latency.count());
   if (cost.latency.count() == 0) return landed(c);
   at(now() + cost.latency.count(), landed_code, c);
 }
 
 void Executor::landed(std::uint32_t c) {
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
-  std::int64_t& free = recv_proxy_free_[rank];
-  free = std::max(free, now()) + costs_->connections[c].recv_service.count();
-  deliver(c, free);
+  const ConnectionCost& cost = costs_->connections[c];
+  const std::int64_t size = size_[slot(c, connections_[c].sent)];
+  const std::int64_t service = recv_service_time(cost, bytes(wire(c, size))).count();
+  std::int64_t& free = proxy_free_[rank];
+  const std::int64_t seen = service == 0 ? now() : std::max(free, now()) + service;
+  free = std::max(free, seen) + cost.recv_busy.count();
+  deliver(c, seen);
 }
 
 void Executor::report(std::uint32_t c, std::uint32_t sequence) {

@@ -261,8 +261,9 @@ class PathBuilder {
       relax(wired, {cleared, wire.time(size), PathPart::wire});
     }
     const NodeId arrived = after({wired, cost.latency, PathPart::latency});
-    const NodeId tail = after({arrived, cost.recv_service, PathPart::proxy});
-    if (!fifo.tail.empty()) relax(tail, {fifo.tail.back(), cost.recv_service, PathPart::proxy});
+    const Duration receive = recv_service_time(cost, wire_bytes(cost, size));
+    const NodeId tail = after({arrived, receive, PathPart::proxy});
+    if (!fifo.tail.empty()) relax(tail, {fifo.tail.back(), receive, PathPart::proxy});
     fifo.posted = posted;
     fifo.wired.push_back(wired);
     fifo.tail.push_back(tail);

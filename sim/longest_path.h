@@ -26,7 +26,7 @@
 //   Slice k on a staged connection c (its grain is ignored; each stage is serial per connection):
 //     posted(k)   = max(leg end, posted(k-1)) + send_service_time(c, w_c(size))
 //     wired(k)    = max(posted(k), wired(k-1), cleared(k)) + T(w_c(size), r_c)
-//     tail = data = max(wired(k) + latency, tail(k-1)) + recv_service
+//     tail = data = max(wired(k) + latency, tail(k-1)) + recv_service_time(c, w_c(size))
 //   Free slots, none needed for the first F = fifo_slices slices:
 //     direct c:  credit(k)  = end of the receiver's operation on slice k - F, + credit_latency
 //     staged c:  credit(k)  = wired(k - F) + completion        (the sender's FIFO)
@@ -39,8 +39,8 @@
 // ScheduleCosts::start is not asked for: it is part of what the caller gives as rank_start.
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
-// time PER CONNECTION here; the fluid engine has one per rank, which is the same where a rank's
-// connections are not busy at once. Ties: the first of the lists above is named as the reason.
+// time PER CONNECTION AND DIRECTION here and recv_busy is nobody's; the fluid engine has one proxy
+// per rank, which is the same where a rank's connections are not busy at once. Ties: the first of the lists above is named as the reason.
 #pragma once
 
 #include <array>

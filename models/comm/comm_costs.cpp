@@ -36,6 +36,17 @@ bool is_nvls(sim::LaneRole role) {
   }
 }
 
+// The member whose GPU relays for `from`; a node's ranks are near each other.
+std::uint32_t rank_of(const sim::Group& group, std::uint32_t from, sim::DeviceId gpu) {
+  for (std::size_t step = 1; step < group.size(); ++step) {
+    if (from + step < group.size() && group[from + step].gpu == gpu)
+      return static_cast<std::uint32_t>(from + step);
+    if (step <= from && group[from - step].gpu == gpu)
+      return static_cast<std::uint32_t>(from - step);
+  }
+  return ConnectionCost::kNoRank;
+}
+
 }  // namespace
 
 Bandwidth CommCosts::link_capacity(const sim::Link& link) const {
@@ -119,9 +130,13 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   cost.completion = cost.latency;  // the acknowledgement comes back on the wire
   cost.latency += costs.net_hop_latency;
   set_send_service(parameters_->network, protocol, cost);
+  if (passes_relay(protocol, connection))
+    cost.relay_rank = rank_of(group, sender.rank, connection.relay);
   if (protocol == Protocol::simple) {
     if (!connection.host.in.valid()) cost.latency += parameters_->network.flush;
     cost.recv_service = parameters_->network.proxy_recv;
+  } else {
+    cost.recv_busy = parameters_->network.proxy_recv;
   }
   RAILYARD_TRY(add_host_costs(schedule, group, connection, cost));
   return cost;

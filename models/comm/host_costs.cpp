@@ -95,14 +95,17 @@ void CommCosts::add_socket_costs(std::int64_t message, std::uint32_t streams,
                                  ConnectionCost& cost) const {
   const sim::NetworkParameters& network = parameters_->network;
   const std::int64_t tasks = (message + kSocketTask - 1) / kSocketTask;
-  if (streams == 0)
+  if (streams == 0) {
     cost.send_byte_rate = both(cost.send_byte_rate, network.socket_rate);
-  else
+    cost.recv_byte_rate = network.socket_rate;
+  } else {
     cost.wire_cap =
         times(network.socket_rate, std::clamp<std::int64_t>(tasks, 1, std::int64_t{streams}));
+  }
   cost.latency += network.socket_latency;
   cost.send_service += network.socket_message;
   cost.recv_service = network.proxy_recv + network.socket_message;
+  cost.recv_busy = {};
 }
 
 Result<std::optional<SwitchFlow>> CommCosts::fetch_flow(const sim::Schedule& schedule,

@@ -177,6 +177,55 @@ TEST_CASE("send service: bytes that the proxy looks at, and handshakes by size")
   CHECK(send_service_time(cost, 0_B) == 5_ns);
 }
 
+TEST_CASE("receive service: bytes that the proxy moves") {
+  HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
+  hand.work(tests::linear_work(16, 16));
+  hand.connect(hand.lane(0, {op(P::send)}, LaneRole::ring),
+               hand.lane(1, {op(P::recv)}, LaneRole::ring));
+  const Schedule schedule = hand.done();
+  Costs costs = simple_costs(schedule);
+  costs.connections[0].staged = true;
+  costs.connections[0].recv_byte_rate = 2_GBps;  // 16 bytes in 8 ns
+  CHECK(run_both(schedule, costs).end == 144_ns);
+  costs.connections[0].recv_service = 3_ns;
+  CHECK(run_both(schedule, costs).end == 147_ns);
+  costs.connections[0].recv_busy = 50_ns;  // nobody waits for it
+  CHECK(run_both(schedule, costs).end == 147_ns);
+}
+
+// A and B, 16 bytes each, from rank 0 by rank 1 to rank 2. They come to rank 1 at 131 and 147 ns.
+//
+// Proxies take 5 ns a send and 7 a receive. Rank 1 sees A at 138, has it ready to be sent at 148, and
+// its proxy is with B until 154: A leaves at 159, B (ready at 164) at 175 behind it; 100 ns later
+// each is received in 7 and used in 10: 308. With a proxy for each direction A would leave at 153.
+TEST_CASE("a rank's proxy is one thread for what it sends and what it receives") {
+  const Schedule schedule = tests::broadcast_chain(3, 32, 16).done();
+  Costs costs = simple_costs(schedule);
+  for (ConnectionCost& cost : costs.connections) {
+    cost.staged = true;
+    cost.send_service = 5_ns;
+    cost.recv_service = 7_ns;
+  }
+  CHECK(run_fluid(schedule, costs).end == 308_ns);
+  const auto apart = [&] {
+    return longest_path(schedule, costs.connections, costs.lanes, costs.links, {}).end;
+  };
+  CHECK(apart() == 302_ns);
+  // Rank 0's proxy sends for rank 1, and has nothing else to do by then.
+  costs.connections[1].relay_rank = 0;
+  CHECK(run_fluid(schedule, costs).end == 302_ns);
+  costs.connections[1].relay_rank = ConnectionCost::kNoRank;
+
+  // Messages that are seen at once, and keep the proxy for 20 ns: A is ready at 141 and leaves at
+  // 156, B is ready at 157 and leaves at 181.
+  for (ConnectionCost& cost : costs.connections) {
+    cost.recv_service = {};
+    cost.recv_busy = 20_ns;
+  }
+  CHECK(run_fluid(schedule, costs).end == 307_ns);
+  CHECK(apart() == 288_ns);
+}
+
 TEST_CASE("start: every rank waits for it once") {
   HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
   hand.work(tests::linear_work(16, 16));

@@ -243,6 +243,7 @@ TEST_CASE("a staged Simple connection: proxies on both sides, flush, wire credit
   CHECK(cost.latency == 1'005_ns + 5'000_ns + 1'100_ns);
   CHECK(cost.send_service == 700_ns);
   CHECK(cost.recv_service == 900_ns);
+  CHECK(cost.recv_busy == 0_ps);
   CHECK(cost.grain == sim::Bytes{});
 }
 
@@ -256,6 +257,7 @@ TEST_CASE("staged LL and LL128: flags land in GPU memory, so no flush and no rec
     CHECK(cost.completion == 1'005_ns);
     CHECK(cost.send_service == 700_ns);
     CHECK(cost.recv_service == 0_ps);
+    CHECK(cost.recv_busy == 900_ns);
     CHECK(cost.grain == sim::Bytes{});  // the proxy sends whole steps
   }
   CHECK(cost_of(machine, across(Protocol::ll)).wire_numerator == 2);

@@ -302,6 +302,7 @@ TEST_CASE("sockets without helper threads: the proxies move the bytes, of LL too
   CHECK(cost.wire_cap == Bandwidth{});
   CHECK(cost.send_byte_rate == 2_GBps);
   CHECK(sim::send_service_time(cost, bytes(2'000)) == 4'700_ns);
+  CHECK(sim::recv_service_time(cost, bytes(2'000)) == 4'900_ns);
   schedule.call.protocol = Protocol::ll;
   cost = cost_of(host, schedule);
   CHECK(cost.recv_service == 3'900_ns);
