@@ -196,6 +196,7 @@ TEST_CASE("fsdp1: replay changes nothing") {
 TEST_CASE("fsdp1: what is refused, and what is warned of") {
   const auto has = [](const std::string& text, const std::string& part) {
     CAPTURE(text);
+    CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   };
   has(error_of(job("count: 4", "  sharding_strategy: HYBRID_SHARD\n")),
@@ -209,9 +210,10 @@ TEST_CASE("fsdp1: what is refused, and what is warned of") {
                    "  sharding_strategy: HYBRID_SHARD\n")),
       "fsdp1.replica_group: 4 shards (group 'shard') x 4 replicas (group 'replica') are not the "
       "world's 8 ranks");
-  has(error_of(job("count: 8, groups: {shard: {size: 3}}", "  shard_group: shard\n")), "3");
-  has(error_of(job("count: 4", "  sharding_strategy: full_shard\n")),
-      "fsdp1.sharding_strategy: unknown sharding strategy 'full_shard'");
+  has(error_of(job("count: 8, groups: {shard: {size: 3}}", "  shard_group: shard\n")),
+      "the world's 8 ranks do not divide by size 3");
+  has(error_of(job("count: 4", "  sharding_strategy: ZERO3\n")),
+      "fsdp1.sharding_strategy: unknown sharding strategy 'ZERO3'");
   has(error_of(job("count: 4", "  backward_prefetch: PRE\n")),
       "fsdp1.backward_prefetch: unknown backward prefetch 'PRE'");
   const RunResult small = good_run(full_scenario(job(), {"parameters.gpu.hbm_capacity=1MB"}));
