@@ -61,9 +61,10 @@ Result<void> check_groups(const Fsdp1Spec& spec, const models::Fsdp1Options& opt
   if (options.shards * options.replicas == static_cast<std::int64_t>(world)) return {};
   if (!spec.replica_group)
     return sim::bad_input(
-        fmt::format("shard_group '{}' has {} of the world's {} ranks: without replicas (HYBRID_SHARD "
-                    "and replica_group) the others would train apart",
-                    spec.shard_group, options.shards, world),
+        fmt::format(
+            "shard_group '{}' has {} of the world's {} ranks: without replicas (HYBRID_SHARD "
+            "and replica_group) the others would train apart",
+            spec.shard_group, options.shards, world),
         "shard_group");
   return sim::bad_input(
       fmt::format("{} shards (group '{}') x {} replicas (group '{}') are not the world's {} ranks",
@@ -148,7 +149,8 @@ Result<void> check_strategy(MapReader& reader, const Place& place, const Fsdp1Sp
         strategy));
   if (!models::is_hybrid(spec.sharding_strategy) && spec.replica_group)
     return reader.find("replica_group")
-        ->error(fmt::format("{} has no replicas: HYBRID_SHARD and _HYBRID_SHARD_ZERO2 do", strategy));
+        ->error(
+            fmt::format("{} has no replicas: HYBRID_SHARD and _HYBRID_SHARD_ZERO2 do", strategy));
   return {};
 }
 

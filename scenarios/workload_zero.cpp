@@ -111,8 +111,8 @@ class Zero final : public TrainingWorkload {
         static_cast<double>(spec_.batch_per_gpu) * static_cast<double>(micro_batches);
     training.data_ranks = static_cast<double>(bound.world.size());
     // Per layer and micro-batch: kernels, casts, copies into buckets, fetches.
-    training.launches = static_cast<double>(network.layers().size()) * 10 *
-                        static_cast<double>(micro_batches);
+    training.launches =
+        static_cast<double>(network.layers().size()) * 10 * static_cast<double>(micro_batches);
     training.notes = spec_.notes;
     if (options.value().stage < 3) {
       const auto built = models::build_stage12_program(network, options.value(), kernels, trace);
@@ -165,11 +165,14 @@ void read_count(MapReader& reader, std::string_view key, std::int64_t& out, doub
 }
 
 void read_stage3(MapReader& reader, models::ZeroOptions& out) {
-  constexpr std::array<std::string_view, 8> kKeys{
-      "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
-      "stage3_max_live_parameters",  "stage3_max_reuse_distance",
-      "sub_group_size",              "zero_hpz_partition_size",
-      "zero_quantized_weights",      "zero_quantized_gradients"};
+  constexpr std::array<std::string_view, 8> kKeys{"stage3_prefetch_bucket_size",
+                                                  "stage3_param_persistence_threshold",
+                                                  "stage3_max_live_parameters",
+                                                  "stage3_max_reuse_distance",
+                                                  "sub_group_size",
+                                                  "zero_hpz_partition_size",
+                                                  "zero_quantized_weights",
+                                                  "zero_quantized_gradients"};
   if (out.stage != 3)
     for (const std::string_view key : kKeys)
       if (const auto place = reader.find(key))

@@ -96,8 +96,7 @@ class Fsdp1 {
     handle.prefetched = false;
     if (!free) return;
     handle.whole = false;
-    if (program_.options.limit_all_gathers)
-      free_events_.push_back(rank_.record(rank_.compute));
+    if (program_.options.limit_all_gathers) free_events_.push_back(rank_.record(rank_.compute));
   }
 
   Task enter(std::uint32_t index) {
@@ -246,8 +245,7 @@ void UnitBuilder::add_reduction(Fsdp1Program::Unit& unit) const {
   if (ranks > before) unit.after_reduce.push_back(move(2 * reduced * reduce, "postdivide"));
   if (options.reduce_dtype != options.stored_dtype)
     unit.after_reduce.push_back(move(reduced * (reduce + stored), "cast gradient"));
-  if (options.accumulation > 1)
-    unit.accumulate_shard = move(reduced * 3 * stored, "accumulate");
+  if (options.accumulation > 1) unit.accumulate_shard = move(reduced * 3 * stored, "accumulate");
 }
 
 Fsdp1Program::Unit UnitBuilder::build() const {
@@ -260,8 +258,7 @@ Fsdp1Program::Unit UnitBuilder::build() const {
   if (options.param_dtype != options.stored_dtype)
     unit.cast = move(shard * (stored + param), "cast shard");
   if (sharded)
-    unit.all_gather =
-        call(kShardGroup, sim::Collective::all_gather, shard, options.param_dtype);
+    unit.all_gather = call(kShardGroup, sim::Collective::all_gather, shard, options.param_dtype);
   unit.flatten = move(size.elements * 2 * param, "flatten gradients");
   unit.accumulate = move(size.elements * 3 * param, "accumulate");
   add_reduction(unit);
@@ -301,12 +298,11 @@ Result<Fsdp1Program> build_fsdp1_program(const NeuralNetwork& network, const Fsd
   program.options = options;
   std::int64_t owned = 0;
   for (const ShardUnit& unit : layers.units) {
-    const UnitBuilder builder{options, kernels, trace, program.calls, unit.name,
-                              flat_size(network, unit, options)};
+    const UnitBuilder builder{options,       kernels,   trace,
+                              program.calls, unit.name, flat_size(network, unit, options)};
     program.units.push_back(builder.build());
-    owned += options.strategy == ShardingStrategy::no_shard
-                 ? builder.size.elements
-                 : builder.size.padded / options.shards;
+    owned += options.strategy == ShardingStrategy::no_shard ? builder.size.elements
+                                                            : builder.size.padded / options.shards;
   }
   program.forward = std::move(layers.forward);
   program.backward = std::move(layers.backward);
@@ -317,8 +313,8 @@ Result<Fsdp1Program> build_fsdp1_program(const NeuralNetwork& network, const Fsd
   // One tensor per unit, unless the optimizer was given the original ones.
   const std::size_t tensors =
       options.use_orig_params ? network.parameters().size() : program.units.size();
-  program.optimizer = optimizer_kernels(tensors, sim::bytes(owned * options.optimizer_bytes),
-                                        kernels, trace);
+  program.optimizer =
+      optimizer_kernels(tensors, sim::bytes(owned * options.optimizer_bytes), kernels, trace);
   return program;
 }
 

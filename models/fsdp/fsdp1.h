@@ -1,22 +1,25 @@
 // FullyShardedDataParallel (FSDP1), step by step, as PyTorch runs it on every rank. Read next to
 // torch/distributed/fsdp/_runtime_utils.py, _flat_param.py and _limiter_utils.py:
 //
-//   forward, per unit   pre_forward   unshard unless prefetched: cast of the shard on the pre-unshard
-//                                     stream, then the rate limiter: while two freed units are in its
-//                                     queue the HOST waits for the older one's free event; AllGather
-//                                     behind the unshard stream. The compute stream waits for the
-//                                     unshard stream; forward_prefetch: the next unit's unshard
+//   forward, per unit   pre_forward   unshard unless prefetched: cast of the shard on the
+//   pre-unshard
+//                                     stream, then the rate limiter: while two freed units are in
+//                                     its queue the HOST waits for the older one's free event;
+//                                     AllGather behind the unshard stream. The compute stream waits
+//                                     for the unshard stream; forward_prefetch: the next unit's
+//                                     unshard
 //                       kernels       on views of the flat parameter: no copy-out
 //                       post_forward  reshard: FULL_SHARD and HYBRID_SHARD free all but the root
 //   backward, per unit  pre_backward  unshard unless prefetched, wait; BACKWARD_PRE: the unshard of
 //                                     the unit that backward enters next, before this one's kernels
-//                       kernels       then the split's backward gathers the gradients into one tensor
-//                       post_backward reshard; BACKWARD_POST: the next unshard, behind this unit's
+//                       kernels       then the split's backward gathers the gradients into one
+//                       tensor post_backward reshard; BACKWARD_POST: the next unshard, behind this
+//                       unit's
 //                                     kernels but still before its ReduceScatter. On the
 //                                     post-backward stream: cast to reduce_dtype, padding,
-//                                     predivide, ReduceScatter, postdivide, cast back. Hybrid: AllReduce
-//                                     of the shard and what follows on the all-reduce stream.
-//                                     NO_SHARD: AllReduce of the whole gradient
+//                                     predivide, ReduceScatter, postdivide, cast back. Hybrid:
+//                                     AllReduce of the shard and what follows on the all-reduce
+//                                     stream. NO_SHARD: AllReduce of the whole gradient
 //   end of backward     the compute stream waits for the post-backward and all-reduce streams
 //   step                the optimizer on the shards
 //
@@ -24,15 +27,15 @@
 // gathered all the same (_HYBRID_SHARD_ZERO2 and SHARD_GRAD_OP leave them whole).
 //
 // Sizes. A unit is one FlatParameter of n elements (use_orig_params: each parameter starts at a
-// multiple of 16 bytes), padded as a whole to P = N ceil(n / N); FSDP2 pads every parameter. Per unit
-// and rank, with p = P x parameter size and g = P x reduce size: AllGather p (N-1)/N, twice where
-// forward reshards; ReduceScatter g (N-1)/N; AllReduce 2 (g/N) (R-1)/R over R replicas; NO_SHARD
-// AllReduce 2 n x reduce size (N-1)/N. Gradients of W = N R ranks are divided by f before the
-// reduction and by W/f behind it, a kernel each where not 1: f doubles from 1 while it divides W and
-// is below W/f (default_hooks.DefaultState).
+// multiple of 16 bytes), padded as a whole to P = N ceil(n / N); FSDP2 pads every parameter. Per
+// unit and rank, with p = P x parameter size and g = P x reduce size: AllGather p (N-1)/N, twice
+// where forward reshards; ReduceScatter g (N-1)/N; AllReduce 2 (g/N) (R-1)/R over R replicas;
+// NO_SHARD AllReduce 2 n x reduce size (N-1)/N. Gradients of W = N R ranks are divided by f before
+// the reduction and by W/f behind it, a kernel each where not 1: f doubles from 1 while it divides
+// W and is below W/f (default_hooks.DefaultState).
 //
-// Stops being valid: CPU offload, communication hooks, units used more than once in forward, clipping
-// (one small AllReduce).
+// Stops being valid: CPU offload, communication hooks, units used more than once in forward,
+// clipping (one small AllReduce).
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
-// DeepSpeed's "independent partition gradient" buckets: gradients in the order in which they arrive,
-// and after which of them a bucket is reduced. Read next to
+// DeepSpeed's "independent partition gradient" buckets: gradients in the order in which they
+// arrive, and after which of them a bucket is reduced. Read next to
 // reduce_independent_p_g_buckets_and_remove_grads in deepspeed/runtime/zero/stage_1_and_2.py and
 // stage3.py:
 //
-//   a gradient that would take the open bucket over reduce_bucket_size elements reduces it first; the
-//   rest is reduced at the end of backward. A tensor is never cut.
+//   a gradient that would take the open bucket over reduce_bucket_size elements reduces it first;
+//   the rest is reduced at the end of backward. A tensor is never cut.
 //
 // The flat buffer of all parameters that stages 1 and 2 partition is padded to a multiple of 2 N
 // elements; rank r owns [r, r + 1) of N equal parts, whatever parameters they cut.

@@ -19,8 +19,8 @@ OptimizerStep optimizer_step(const std::vector<std::int64_t>& parts, std::size_t
   for (const std::int64_t part : parts) {
     if (mixed) out.optimizer.push_back(move(part * (param + kMaster), "cast gradients"));
     out.optimizer.push_back(move(2 * part * kMaster, "unscale gradients"));
-    const std::vector<sim::Kernel> step = optimizer_kernels(
-        tensors, sim::bytes(part * options.optimizer_bytes), kernels, trace);
+    const std::vector<sim::Kernel> step =
+        optimizer_kernels(tensors, sim::bytes(part * options.optimizer_bytes), kernels, trace);
     out.optimizer.insert(out.optimizer.end(), step.begin(), step.end());
     if (mixed) out.optimizer.push_back(move(part * (param + kMaster), "cast parameters"));
   }

@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kInterNodeGroup = 3;  // of its second
 struct ZeroOptions {
   LayerOptions layers;
   int stage = 0;
-  Dtype param_dtype = Dtype::bf16;                // of the whole model
-  Dtype communication_data_type = Dtype::bf16;    // of reductions
+  Dtype param_dtype = Dtype::bf16;              // of the whole model
+  Dtype communication_data_type = Dtype::bf16;  // of reductions
   std::int64_t reduce_bucket_size = 500'000'000;
   std::int64_t allgather_bucket_size = 500'000'000;
   bool all_gather_into_tensor = true;  // PyTorch has it (1.13): allgather_bucket_size is not used
@@ -37,8 +37,8 @@ struct ZeroOptions {
   bool zero_quantized_gradients = false;
   bool check_overflow = false;  // fp16: the host reads whether a gradient is inf or nan
   std::int64_t data_parallel = 1;
-  std::int64_t ranks_per_node = 1;     // of zero_quantized_gradients
-  std::int64_t optimizer_bytes = 28;   // HBM traffic per fp32 parameter and step; 0 = no optimizer
+  std::int64_t ranks_per_node = 1;    // of zero_quantized_gradients
+  std::int64_t optimizer_bytes = 28;  // HBM traffic per fp32 parameter and step; 0 = no optimizer
   int optimizer_states = 2;
   std::int64_t accumulation = 1;
   std::int64_t iterations = 3;

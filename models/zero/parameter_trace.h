@@ -1,16 +1,17 @@
 // Which parameters ZeRO-3 gathers at which module: the decisions of PartitionedParameterCoordinator
-// (deepspeed/runtime/zero/partitioned_param_coordinator.py), made once for every module of a forward
-// and backward pass. They depend on the trace alone, not on time.
+// (deepspeed/runtime/zero/partitioned_param_coordinator.py), made once for every module of a
+// forward and backward pass. They depend on the trace alone, not on time.
 //
 //   fetch      at a module: what it needs and is not there
 //   prefetch   behind that, with a complete trace: the next parameters of the queue, until
-//              prefetch_bucket_size elements or max_live_parameters are reached; the last one may go
-//              over. Parameters that are there already are skipped and marked
-//   release    behind a module: its parameters, except persistent ones, those a prefetch has skipped,
+//              prefetch_bucket_size elements or max_live_parameters are reached; the last one may
+//              go over. Parameters that are there already are skipped and marked
+//   release    behind a module: its parameters, except persistent ones, those a prefetch has
+//   skipped,
 //              and those that a module needs again within max_reuse_distance elements of the trace
 //
-// The first pass records the trace: it prefetches nothing and releases everything. hpZ: what forward
-// released has a second copy, sharded over the smaller group, until the optimizer's step.
+// The first pass records the trace: it prefetches nothing and releases everything. hpZ: what
+// forward released has a second copy, sharded over the smaller group, until the optimizer's step.
 //
 // Elements everywhere. Cost: O(uses x modules within the reuse distance).
 #pragma once
@@ -46,15 +47,15 @@ struct GatherSet {
 };
 
 struct FetchStep {
-  std::vector<GatherSet> fetch;     // at most one of each kind
+  std::vector<GatherSet> fetch;      // at most one of each kind
   std::vector<std::uint32_t> waits;  // parameters that are on their way and needed now
   std::vector<GatherSet> prefetch;
   std::vector<std::uint32_t> keeps_secondary;  // released here, with a second copy
 };
 
 struct TracePlan {
-  std::vector<FetchStep> steps;   // by module
-  std::int64_t most_live = 0;     // elements whole at one time, persistent ones not counted
+  std::vector<FetchStep> steps;  // by module
+  std::int64_t most_live = 0;    // elements whole at one time, persistent ones not counted
 };
 
 // `secondary`: whether there is a smaller group. Passes of one step see what earlier ones left:

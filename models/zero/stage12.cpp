@@ -78,8 +78,7 @@ class Stage12 {
   Task arrive(const std::vector<Stage12Program::Arrival>& arrivals, std::int64_t micro) {
     for (const Stage12Program::Arrival& arrival : arrivals) {
       if (arrival.reduces) co_await reduce(*arrival.reduces, micro);
-      if (arrival.copy.alone.count() > 0)
-        co_await rank_.host->launch(rank_.compute, arrival.copy);
+      if (arrival.copy.alone.count() > 0) co_await rank_.host->launch(rank_.compute, arrival.copy);
     }
   }
 
@@ -121,9 +120,7 @@ struct Builder {
   Stage12Program& program;
 
   [[nodiscard]] std::int64_t param() const { return element_size(options.param_dtype); }
-  [[nodiscard]] std::int64_t sent() const {
-    return element_size(options.communication_data_type);
-  }
+  [[nodiscard]] std::int64_t sent() const { return element_size(options.communication_data_type); }
   [[nodiscard]] sim::Kernel move(std::int64_t size, const std::string& name) const {
     return named(kernels.move(sim::bytes(size)), trace.name(name));
   }
@@ -177,8 +174,7 @@ void Builder::add_bucket(const ZeroBucket& bucket, std::size_t number) const {
   if (!options.contiguous_gradients)
     out.before.push_back(move(2 * elements * param(), "flatten " + name));
   out.before.push_back(move(2 * elements * param(), "divide " + name));
-  if (options.reduce_scatter)
-    out.before.push_back(move(2 * elements * param(), "flatten " + name));
+  if (options.reduce_scatter) out.before.push_back(move(2 * elements * param(), "flatten " + name));
   if (cast) out.before.push_back(move(elements * (param() + sent()), "cast " + name));
   if (options.reduce_scatter && !options.use_multi_rank_bucket_allreduce) {
     for (const OwnedPart& part : owned_parts(network, bucket, options.data_parallel))
@@ -190,10 +186,8 @@ void Builder::add_bucket(const ZeroBucket& bucket, std::size_t number) const {
         {kDataParallelGroup, Collective::all_reduce, sim::bytes(elements * sent()), sent()}, name));
   }
   if (cast) out.after.push_back(move(elements * (param() + sent()), "cast back " + name));
-  if (options.reduce_scatter)
-    out.after.push_back(move(2 * owned * param(), "unflatten " + name));
-  if (options.stage == 2)
-    out.after.push_back(move(2 * owned * param(), "to partition " + name));
+  if (options.reduce_scatter) out.after.push_back(move(2 * owned * param(), "unflatten " + name));
+  if (options.stage == 2) out.after.push_back(move(2 * owned * param(), "to partition " + name));
   if (options.stage == 2 && options.accumulation > 1)
     out.accumulate = move(3 * owned * param(), "accumulate " + name);
 }
@@ -201,14 +195,14 @@ void Builder::add_bucket(const ZeroBucket& bucket, std::size_t number) const {
 // all_gather_dp_groups.
 void Builder::add_all_gather(std::int64_t part) const {
   const auto add = [&](std::int64_t elements, const std::string& name) {
-    program.all_gather.push_back(call({kDataParallelGroup, sim::Collective::all_gather,
-                                       sim::bytes(elements * param()), param()},
-                                      name));
+    program.all_gather.push_back(call(
+        {kDataParallelGroup, sim::Collective::all_gather, sim::bytes(elements * param()), param()},
+        name));
   };
   if (options.all_gather_into_tensor) return add(part, "parameters");
   constexpr std::int64_t kStartAlignment = 2;
-  const std::int64_t pieces = std::max<std::int64_t>(
-      1, part * options.data_parallel / options.allgather_bucket_size);
+  const std::int64_t pieces =
+      std::max<std::int64_t>(1, part * options.data_parallel / options.allgather_bucket_size);
   std::int64_t piece = part / pieces;
   piece -= piece % kStartAlignment;
   for (std::int64_t i = 0; i < pieces; ++i)
@@ -218,8 +212,8 @@ void Builder::add_all_gather(std::int64_t part) const {
 }  // namespace
 
 Result<Stage12Program> build_stage12_program(const NeuralNetwork& network,
-                                             const ZeroOptions& options,
-                                             const KernelModel& kernels, sim::Trace& trace) {
+                                             const ZeroOptions& options, const KernelModel& kernels,
+                                             sim::Trace& trace) {
   RAILYARD_TRY(check_batch(network, options.layers.samples));
   Stage12Program program;
   program.options = options;
@@ -241,8 +235,8 @@ Result<Stage12Program> build_stage12_program(const NeuralNetwork& network,
   const OptimizerStep step = optimizer_step({part}, 1, options, kernels, trace);
   program.before_norm = step.before_norm;
   program.optimizer = step.optimizer;
-  program.norm = builder.call(
-      {kDataParallelGroup, sim::Collective::all_reduce, sim::bytes(4), 4}, "gradient norm");
+  program.norm = builder.call({kDataParallelGroup, sim::Collective::all_reduce, sim::bytes(4), 4},
+                              "gradient norm");
   if (options.check_overflow)
     program.overflow = builder.call(
         {kDataParallelGroup, sim::Collective::all_reduce, sim::bytes(4), 4}, "overflow");

@@ -5,27 +5,29 @@
 //              one that would overflow it reduces it first (models/zero/buckets.h). Stage 1 without
 //              overlap_comm does all of that behind backward, in registration order
 //   reduction  on the compute stream, or with overlap_comm on the reduction stream, and then the
-//              compute stream first waits for the reduction before (two buffers: one is on its way).
-//              Division by N, then one of
-//                reduce_scatter and use_multi_rank_bucket_allreduce (defaults): flattened, AllReduce of
+//              compute stream first waits for the reduction before (two buffers: one is on its
+//              way). Division by N, then one of
+//                reduce_scatter and use_multi_rank_bucket_allreduce (defaults): flattened,
+//                AllReduce of
 //                    the WHOLE bucket, every rank keeps its part
 //                reduce_scatter alone: a Reduce of each owner's part to it
 //                neither: AllReduce in place
 //   end of backward   the last bucket; with overlap_comm the host waits for the GPU
-//   step       norm of the gradients (AllReduce of one fp32), the optimizer on the rank's part of the
+//   step       norm of the gradients (AllReduce of one fp32), the optimizer on the rank's part of
+//   the
 //              fp32 master, cast, AllGather of the parameters
 //
 // Stage 1 reduces in the last micro-batch only; stage 2 keeps just its part of the gradients and so
 // reduces in every one.
 //
-// Bytes per rank: the flat buffer is padded to P, a multiple of 2 N. AllGather p (N-1)/N with p = P x
-// parameter size, per step: one call, or before PyTorch 1.13 pieces of allgather_bucket_size.
+// Bytes per rank: the flat buffer is padded to P, a multiple of 2 N. AllGather p (N-1)/N with p = P
+// x parameter size, per step: one call, or before PyTorch 1.13 pieces of allgather_bucket_size.
 // Reductions of g bytes: AllReduce 2 g (N-1)/N. A true ReduceScatter (half of that) is not among
 // DeepSpeed's ways, whatever the option is called: so the default moves 3 p, not 2 p.
 //
-// Stops being valid: offload, expert parameters, several parameter groups (each has a flat buffer and
-// an AllGather of its own), pipeline parallelism. Kernels that touch a rank's part of a bucket are
-// taken as the mean over the ranks.
+// Stops being valid: offload, expert parameters, several parameter groups (each has a flat buffer
+// and an AllGather of its own), pipeline parallelism. Kernels that touch a rank's part of a bucket
+// are taken as the mean over the ranks.
 #pragma once
 
 #include <array>
@@ -70,8 +72,8 @@ struct Stage12Program {
 };
 
 Result<Stage12Program> build_stage12_program(const NeuralNetwork& network,
-                                             const ZeroOptions& options,
-                                             const KernelModel& kernels, sim::Trace& trace);
+                                             const ZeroOptions& options, const KernelModel& kernels,
+                                             sim::Trace& trace);
 ZeroMemory stage12_memory(const NeuralNetwork& network, const ZeroOptions& options);
 
 // The stream that a rank adds to its own.

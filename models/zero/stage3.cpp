@@ -141,8 +141,8 @@ class Stage3 {
   WorkloadRank& rank_;
   sim::StreamId gather_, reduce_;
   const Stage3Program::PassPlan* plan_ = nullptr;
-  std::vector<bool> waited_;        // by gather
-  std::vector<GpuEventId> done_;    // by gather
+  std::vector<bool> waited_;      // by gather
+  std::vector<GpuEventId> done_;  // by gather
   std::deque<GpuEventId> ongoing_fetches_;
   std::deque<GpuEventId> ongoing_reductions_;
 };

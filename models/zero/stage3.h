@@ -4,18 +4,21 @@
 //
 //   every module, forward and backward (models/zero/parameter_trace.h says which parameters)
 //     fetch      one coalesced AllGather on the all-gather stream of what is needed and not there
-//     wait       of every parameter on its way: at most three are not yet there before the HOST waits
-//                for the oldest (memory); the all-gather stream waits, and copies out what was gathered
-//                together with others; the compute stream waits for it
+//     wait       of every parameter on its way: at most three are not yet there before the HOST
+//     waits
+//                for the oldest (memory); the all-gather stream waits, and copies out what was
+//                gathered together with others; the compute stream waits for it
 //     prefetch   one coalesced AllGather, once the first pass has recorded the trace
 //     kernels
 //     release
-//   gradients    as each arrives the reduce stream waits for the compute stream and copies it into the
+//   gradients    as each arrives the reduce stream waits for the compute stream and copies it into
+//   the
 //                open bucket; one that would overflow it reduces it first. At most three reductions
 //                are under way before the host waits. Interleaved by owner, divided by N,
 //                ReduceScatter; without reduce_scatter AllReduce. The rank's part is kept
 //   end of backward  the last bucket; the host waits for the reduce stream
-//   step         norm (AllReduce of one fp32), the optimizer sub-group by sub-group, AllGather of each
+//   step         norm (AllReduce of one fp32), the optimizer sub-group by sub-group, AllGather of
+//   each
 //                persistent parameter
 //
 // overlap_comm (default) gives both streams of their own; without it all is on the compute stream.
@@ -23,10 +26,11 @@
 //
 // Sizes. A parameter of n elements has N parts of ceil(n / N). Per rank, with p and g the padded
 // elements x sizes: AllGather p (N-1)/N per pass over parameters that are not there, so 2 p per
-// micro-batch less what is persistent or reused within the reuse distance; ReduceScatter g (N-1)/N per
-// micro-batch. hpZ: what forward released is gathered over h ranks until the step. qwZ: int8 and an
-// fp32 scale per 8000 elements, in two AllGathers. qgZ, for matrices whose elements divide by 2 N: int4
-// exchanged in the node (g4 (L-1)/L, g4 = n/2 bytes), reduced, then between M nodes (g4/L (M-1)/M).
+// micro-batch less what is persistent or reused within the reuse distance; ReduceScatter g (N-1)/N
+// per micro-batch. hpZ: what forward released is gathered over h ranks until the step. qwZ: int8
+// and an fp32 scale per 8000 elements, in two AllGathers. qgZ, for matrices whose elements divide
+// by 2 N: int4 exchanged in the node (g4 (L-1)/L, g4 = n/2 bytes), reduced, then between M nodes
+// (g4/L (M-1)/M).
 //
 // Stops being valid: offload, NVMe, leaf modules, parameters whose order changes, scales of qgZ.
 #pragma once
@@ -71,7 +75,7 @@ struct Stage3Program {
     std::vector<sim::Kernel> after;
     sim::Kernel accumulate;
   };
-  std::array<PassPlan, 3> passes;               // by Pass
+  std::array<PassPlan, 3> passes;  // by Pass
   std::size_t forward_modules = 0;
   std::vector<std::vector<Arrival>> arrivals;  // by module of backward
   std::vector<Bucket> buckets;

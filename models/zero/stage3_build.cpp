@@ -15,9 +15,7 @@ using sim::Collective;
 constexpr std::int64_t kQuantizedGroup = 8000;  // CUDAQuantizer.target_group_size, elements
 constexpr std::int64_t kScale = 4;              // bytes of a scale
 
-std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
-}
+std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 struct Builder {
   const NeuralNetwork& network;
@@ -168,9 +166,9 @@ void Builder::add_bucket(const ZeroBucket& bucket, std::size_t number) const {
     out.before.push_back(move(bucket.elements * (param() + sent()), "cast " + name));
   if (!options.reduce_scatter) {
     out.before.push_back(move(2 * bucket.elements * sent(), "divide " + name));
-    out.reduce.push_back(call({kDataParallelGroup, Collective::all_reduce,
-                               sim::bytes(bucket.elements * sent()), sent()},
-                              name));
+    out.reduce.push_back(call(
+        {kDataParallelGroup, Collective::all_reduce, sim::bytes(bucket.elements * sent()), sent()},
+        name));
   } else {
     std::vector<std::uint32_t> plain;
     for (const std::uint32_t p : bucket.parameters) {
@@ -207,8 +205,8 @@ TracedModel traced_model(const NeuralNetwork& network, const ZeroOptions& option
 }
 
 std::array<TracePlan, 3> plans_of(const TracedModel& model, const ZeroOptions& options) {
-  const TraceLimits limits{options.stage3_prefetch_bucket_size,
-                           options.stage3_max_live_parameters, options.stage3_max_reuse_distance};
+  const TraceLimits limits{options.stage3_prefetch_bucket_size, options.stage3_max_live_parameters,
+                           options.stage3_max_reuse_distance};
   const bool secondary = options.zero_hpz_partition_size > 1;
   std::array<TracePlan, 3> plans;
   std::vector<bool> copies(model.elements.size(), false);

@@ -1,5 +1,5 @@
-// FullyShardedDataParallel jobs: bytes on the wire by formulas of their own, what prefetching and the
-// rate limiter change, and what is refused. The order on every stream: golden_streams_test.cpp.
+// FullyShardedDataParallel jobs: bytes on the wire by formulas of their own, what prefetching and
+// the rate limiter change, and what is refused. The order on every stream: golden_streams_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,8 +21,7 @@ using tests::good_run;
 using tests::kTinyUnits;
 using tests::sent_bytes;
 
-const std::string kHybrid =
-    "count: 8, groups: {shard: {size: 4}, replica: {size: 2, stride: 4}}";
+const std::string kHybrid = "count: 8, groups: {shard: {size: 4}, replica: {size: 2, stride: 4}}";
 
 std::string job(const std::string& ranks = "count: 4", const std::string& more = "") {
   return tests::tiny_job("fsdp1", ranks, more);
@@ -83,8 +82,8 @@ TEST_CASE("fsdp1: the hybrid strategies add an AllReduce of the shard over the r
   CHECK(once[Collective::all_reduce] == full[Collective::all_reduce]);
 }
 
-// 512,512 + 512 elements and 261,120 + 7: neither divides by 7 or 4. FSDP2 would pad each parameter:
-// 1001 rows to 1004, 7 to 8.
+// 512,512 + 512 elements and 261,120 + 7: neither divides by 7 or 4. FSDP2 would pad each
+// parameter: 1001 rows to 1004, 7 to 8.
 TEST_CASE("fsdp1: a unit is padded as a whole, its parameters to 16 bytes with use_orig_params") {
   models::NetworkSpec spec;
   spec.name = "toy";
@@ -109,8 +108,8 @@ TEST_CASE("fsdp1: a unit is padded as a whole, its parameters to 16 bytes with u
 
 // torch/distributed/algorithms/_comm_hooks/default_hooks.py, by hand.
 TEST_CASE("fsdp1: gradients are divided before and after the reduction") {
-  const std::map<std::int64_t, std::int64_t> by_hand{{1, 1}, {2, 2},  {3, 2},   {4, 2},
-                                                     {6, 4}, {8, 4},  {16, 4},  {24, 8},
+  const std::map<std::int64_t, std::int64_t> by_hand{{1, 1},  {2, 2},   {3, 2},   {4, 2},
+                                                     {6, 4},  {8, 4},   {16, 4},  {24, 8},
                                                      {64, 8}, {100, 8}, {128, 16}};
   for (const auto& [ranks, factor] : by_hand) {
     CAPTURE(ranks);
@@ -120,8 +119,8 @@ TEST_CASE("fsdp1: gradients are divided before and after the reduction") {
 
 TEST_CASE("fsdp1: no_sync reduces once; parameters are gathered all the same") {
   const auto counts = [](const std::string& more) {
-    return call_counts(good_run(
-        full_scenario(job("count: 4", "  gradient_accumulation: 3\n" + more))));
+    return call_counts(
+        good_run(full_scenario(job("count: 4", "  gradient_accumulation: 3\n" + more))));
   };
   auto every = counts("");
   CHECK(every[Collective::reduce_scatter] == 12);

@@ -1,6 +1,7 @@
-// What every data-parallel scheme runs on every stream, as text: the steady iteration of a tiny network
-// (embedding, three blocks, head) on four ranks, from one optimizer kernel to the next. Each line is
-// there for a reason that the framework's source gives; a changed order is a changed framework.
+// What every data-parallel scheme runs on every stream, as text: the steady iteration of a tiny
+// network (embedding, three blocks, head) on four ranks, from one optimizer kernel to the next.
+// Each line is there for a reason that the framework's source gives; a changed order is a changed
+// framework.
 //
 // Units of FSDP: root {root.p0 of the embedding, root.p1 of the head}, layers.0 to layers.2
 // {p0 the weight, p1 the bias}. Bias gradients arrive before weights'.
@@ -21,15 +22,51 @@ void check_golden(const std::string& text, const std::vector<std::string>& sets,
   CHECK(tests::streams_of(result, tests::streams_in(golden)) == tests::without_comments(golden));
 }
 
-// reducer.cpp: bucket_cap_mb 1 closes a bucket with the tensor that passes 2^20 bytes, in arrival order:
-// {root.p1, layers.2, layers.1}, {layers.0, root.p0}.
+// reducer.cpp: bucket_cap_mb 1 closes a bucket with the tensor that passes 2^20 bytes, in arrival
+// order: {root.p1, layers.2, layers.1}, {layers.0, root.p0}.
 TEST_CASE("golden streams: DDP") {
   check_golden(tests::tiny_job("ddp", "count: 4", "  bucket_cap_mb: 1\n"), {"ddp.iterations=3"}, R"(
 communication
-  AllReduce          # mark_bucket_ready: the last gradient of bucket 0 (layers.1.p0) is there
-  AllReduce          # bucket 1 behind the embedding's: launch order is 0, 1
+  AllReduce bucket           # 0: mark_variable_ready_dense of layers.1.p0 has completed it
+  AllReduce bucket           # 1, behind the embedding's gradient: launch order is 0, 1, ...
 compute
-  embed              # forward
+  cast weights               # autocast: parameters stay fp32
+  embed
+  cast weights
+  layers.0.mlp
+  cast weights
+  layers.1.mlp
+  cast weights
+  layers.2.mlp
+  cast weights
+  head
+  dgrad head
+  wgrad head
+  scale gradient into bucket # a kernel per parameter as its gradient arrives: root.p1
+  dgrad layers.2.mlp
+  wgrad layers.2.mlp
+  scale gradient into bucket # layers.2.p1, then p0
+  scale gradient into bucket
+  dgrad layers.1.mlp
+  wgrad layers.1.mlp
+  scale gradient into bucket
+  scale gradient into bucket # bucket 0 is launched behind this
+  dgrad layers.0.mlp
+  wgrad layers.0.mlp
+  scale gradient into bucket
+  scale gradient into bucket
+  dgrad embed
+  wgrad embed
+  scale gradient into bucket # root.p0: bucket 1
+  copy gradient out of bucket # finalize_backward: eight parameters, bucket by bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  copy gradient out of bucket
+  optimizer                  # behind the last bucket
 )");
 }
 
@@ -129,11 +166,11 @@ world
 }
 
 TEST_CASE("golden streams: FSDP1, HYBRID_SHARD reduces over the replicas on a stream of its own") {
-  check_golden(
-      tests::tiny_job("fsdp1", "count: 8, groups: {shard: {size: 4}, replica: {size: 2, stride: 4}}",
-                      "  sharding_strategy: HYBRID_SHARD\n  shard_group: shard\n"
-                      "  replica_group: replica\n"),
-      {}, R"(
+  check_golden(tests::tiny_job(
+                   "fsdp1", "count: 8, groups: {shard: {size: 4}, replica: {size: 2, stride: 4}}",
+                   "  sharding_strategy: HYBRID_SHARD\n  shard_group: shard\n"
+                   "  replica_group: replica\n"),
+               {}, R"(
 replica
   AllReduce layers.2         # _reduce_grad: behind this unit's ReduceScatter
   AllReduce layers.1
@@ -278,8 +315,9 @@ compute
 )");
 }
 
-// Parameters up to 1000 elements are persistent. Prefetching stops at the first parameter that reaches
-// 200,000 elements: one weight at a time. Nothing is kept for its reuse (distance 0) but layers.2.p0.
+// Parameters up to 1000 elements are persistent. Prefetching stops at the first parameter that
+// reaches 200,000 elements: one weight at a time. Nothing is kept for its reuse (distance 0) but
+// layers.2.p0.
 TEST_CASE("golden streams: ZeRO-3") {
   check_golden(
       tests::tiny_job("zero", "count: 4",

@@ -70,8 +70,8 @@ std::string tiny_network() {
 std::string tiny_job(const std::string& key, const std::string& ranks, const std::string& more) {
   return "railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nranks: {" + ranks +
          "}\nnccl: {algorithm: Ring, protocol: Simple, channels: 2}\n" + key +
-         ":\n  batch_per_gpu: 4\n  precision: amp-bf16\n  optimizer: adamw\n  iterations: 2\n" + more +
-         "  model:\n" + tiny_network();
+         ":\n  batch_per_gpu: 4\n  precision: amp-bf16\n  optimizer: adamw\n  iterations: 2\n" +
+         more + "  model:\n" + tiny_network();
 }
 
 std::map<sim::Collective, std::int64_t> sent_bytes(const scenarios::RunResult& result) {

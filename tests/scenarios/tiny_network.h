@@ -24,16 +24,19 @@ extern const std::vector<std::vector<TinyShape>> kTinyUnits;
 // `parameters:` and `layers:`, indented by four: embed, layers.0.mlp to layers.2.mlp, head.
 std::string tiny_network();
 
-// A scenario on H100s: `key` with the tiny network, two iterations, and `more` (keys indented by two).
-std::string tiny_job(const std::string& key, const std::string& ranks, const std::string& more = "");
+// A scenario on H100s: `key` with the tiny network, two iterations, and `more` (keys indented by
+// two).
+std::string tiny_job(const std::string& key, const std::string& ranks,
+                     const std::string& more = "");
 
 // Bytes that one rank sends in the steady iteration, by collective.
 std::map<sim::Collective, std::int64_t> sent_bytes(const scenarios::RunResult& result);
 // Collectives in the steady iteration.
 std::map<sim::Collective, std::int64_t> call_counts(const scenarios::RunResult& result);
 
-// What rank 0 did on these streams between the last iteration but one's optimizer and the last's, as
-// a text of the form of a golden one: the stream's name, then what it ran, in order, indented by two.
+// What rank 0 did on these streams between the last iteration but one's optimizer and the last's,
+// as a text of the form of a golden one: the stream's name, then what it ran, in order, indented by
+// two.
 std::string streams_of(const scenarios::RunResult& result, const std::vector<std::string>& streams);
 // The streams a golden text names.
 std::vector<std::string> streams_in(std::string_view golden);

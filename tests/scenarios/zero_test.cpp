@@ -1,5 +1,5 @@
-// DeepSpeed's ZeRO: bytes on the wire by formulas of their own, the trace of stage 3 by hand, and what
-// is refused. The order on every stream: golden_streams_test.cpp.
+// DeepSpeed's ZeRO: bytes on the wire by formulas of their own, the trace of stage 3 by hand, and
+// what is refused. The order on every stream: golden_streams_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -75,7 +75,8 @@ TEST_CASE("zero: bytes of stages 1 and 2") {
       // it all.
       auto owners = sent_bytes(good_run(
           full_scenario(job(stage, "  use_multi_rank_bucket_allreduce: false\n", count(n)))));
-      CHECK(static_cast<double>(owners[Collective::reduce]) == doctest::Approx(static_cast<double>(total() * 2 * (n - 1) / n)).epsilon(1e-4));
+      CHECK(static_cast<double>(owners[Collective::reduce]) ==
+            doctest::Approx(static_cast<double>(total() * 2 * (n - 1) / n)).epsilon(1e-4));
       CHECK(owners[Collective::all_reduce] == norm_bytes(n));
     }
 }
@@ -100,8 +101,8 @@ TEST_CASE("zero: AllGather in one call, or in pieces of allgather_bucket_size") 
   const std::int64_t part = 1'296'408 / 4;
   auto one = call_counts(good_run(full_scenario(job(2))));
   CHECK(one[Collective::all_gather] == 1);
-  const RunResult pieces = good_run(full_scenario(
-      job(2, "  all_gather_into_tensor: false\n  allgather_bucket_size: 5e5\n")));
+  const RunResult pieces = good_run(
+      full_scenario(job(2, "  all_gather_into_tensor: false\n  allgather_bucket_size: 5e5\n")));
   CHECK(call_counts(pieces)[Collective::all_gather] == part * 4 / 500'000);
   CHECK(sent_bytes(pieces)[Collective::all_gather] == part * 4 * 2 * 3 / 4);
   const RunResult noted = good_run(full_scenario(job(2, "  allgather_bucket_size: 5e5\n")));
@@ -135,10 +136,9 @@ TEST_CASE("zero: stage 3 keeps what is small or soon needed again") {
 
 TEST_CASE("zero: hpZ gathers backward's parameters in the smaller group") {
   std::map<std::string, std::int64_t> by_group;
-  const RunResult result = good_run(full_scenario(
-      job(3,
-          "  stage3_param_persistence_threshold: 0\n  zero_hpz_partition_size: 2\n" + kReleaseAll,
-          count(8))));
+  const RunResult result = good_run(full_scenario(job(
+      3, "  stage3_param_persistence_threshold: 0\n  zero_hpz_partition_size: 2\n" + kReleaseAll,
+      count(8))));
   for (const CallRow& row : result.training->calls)
     if (row.collective == Collective::all_gather) by_group[row.group] += row.sent.raw();
   CHECK(by_group["world"] == padded(8) * 2 * 7 / 8);
@@ -146,29 +146,29 @@ TEST_CASE("zero: hpZ gathers backward's parameters in the smaller group") {
 }
 
 TEST_CASE("zero: quantized weights are one byte each, and a scale for 8000") {
-  auto bytes = sent_bytes(good_run(full_scenario(
-      job(3, "  zero_quantized_weights: true\n  stage3_prefetch_bucket_size: 0\n"
-             "  stage3_param_persistence_threshold: 0\n"))));
+  auto bytes = sent_bytes(good_run(
+      full_scenario(job(3,
+                        "  zero_quantized_weights: true\n  stage3_prefetch_bucket_size: 0\n"
+                        "  stage3_param_persistence_threshold: 0\n"))));
   // Modules: the embedding, three blocks of two parameters, the head.
   std::int64_t expected = 0;
-  const std::vector<std::int64_t> modules{round_up(512'512, 4) / 4,
-                                          (261'120 + 8) / 4, (261'120 + 8) / 4, (261'120 + 8) / 4,
-                                          512 / 4};
+  const std::vector<std::int64_t> modules{round_up(512'512, 4) / 4, (261'120 + 8) / 4,
+                                          (261'120 + 8) / 4, (261'120 + 8) / 4, 512 / 4};
   for (const std::int64_t shard : modules) expected += 3 * (shard + 4 * ((shard + 7999) / 8000));
   CHECK(bytes[Collective::all_gather] == expected);
 }
 
 TEST_CASE("zero: quantized gradients are exchanged in int4, in the node and between nodes") {
-  const RunResult result = good_run(full_scenario(
-      job(3,
-          "  zero_quantized_gradients: true\n  intra_node_group: local\n"
-          "  inter_node_group: across\n",
-          "count: 8, groups: {local: {size: 4}, across: {size: 2, stride: 4}}")));
+  const RunResult result = good_run(
+      full_scenario(job(3,
+                        "  zero_quantized_gradients: true\n  intra_node_group: local\n"
+                        "  inter_node_group: across\n",
+                        "count: 8, groups: {local: {size: 4}, across: {size: 2, stride: 4}}")));
   std::map<std::string, std::int64_t> by_group;
   for (const CallRow& row : result.training->calls)
     if (row.collective == Collective::all_to_all) by_group[row.group] += row.sent.raw();
-  // All four matrices divide by 16 elements: 512,512 and three times 261,120; the head's is a matrix
-  // of one column.
+  // All four matrices divide by 16 elements: 512,512 and three times 261,120; the head's is a
+  // matrix of one column.
   const std::int64_t int4 = (512'512 + 3 * 261'120 + 512) / 2;
   CHECK(by_group["local"] == int4 * 3 / 4);
   CHECK(by_group["across"] == int4 / 4 / 2);
@@ -223,7 +223,8 @@ Parameters gathered(const std::vector<models::GatherSet>& sets) {
 // Four modules of 10 elements each and their backward: trace 0 1 2 3 3 2 1 0. Prefetch 15: two
 // parameters (the second goes over). Reuse distance 10: only the very next module's are kept.
 //   step 0 fetch 0, prefetch 1 2     release 0
-//   step 1          prefetch 3 (3's second use is skipped with it: it is on its way), 2 again: skipped
+//   step 1          prefetch 3 (3's second use is skipped with it: it is on its way), 2 again:
+//   skipped
 //   ...
 TEST_CASE("zero: stage 3's trace, by hand") {
   models::TracedModel model;
@@ -231,16 +232,16 @@ TEST_CASE("zero: stage 3's trace, by hand") {
   model.persistent = {false, false, false, false};
   model.modules = {{0}, {1}, {2}, {3}, {3}, {2}, {1}, {0}};
   model.forward_modules = 4;
-  models::TraceLimits limits{.prefetch_bucket_size = 15, .max_live_parameters = 1000,
-                             .max_reuse_distance = 10};
+  models::TraceLimits limits{
+      .prefetch_bucket_size = 15, .max_live_parameters = 1000, .max_reuse_distance = 10};
   std::vector<bool> copies(4, false);
   const auto plan = models::plan_trace(model, limits, models::Pass::first, false, copies);
   REQUIRE(plan.steps.size() == 8);
   CHECK(gathered(plan.steps[0].fetch) == Parameters{0});
   CHECK(gathered(plan.steps[0].prefetch) == Parameters{1, 2});
   CHECK(plan.steps[0].waits == Parameters{0});
-  // The queue goes on with 3 (gathered), 3 (on its way), 2 (on its way), 1 (in use): all skipped and
-  // marked, so none of them is released in forward; then 0, released behind step 0.
+  // The queue goes on with 3 (gathered), 3 (on its way), 2 (on its way), 1 (in use): all skipped
+  // and marked, so none of them is released in forward; then 0, released behind step 0.
   CHECK(plan.steps[1].fetch.empty());
   CHECK(plan.steps[1].waits == Parameters{1});
   CHECK(gathered(plan.steps[1].prefetch) == Parameters{0, 3});
@@ -264,9 +265,9 @@ TEST_CASE("zero: stage 3's trace, by hand") {
 
 TEST_CASE("zero: overlap_comm hides reductions; replay changes nothing") {
   const auto step = [](const std::string& overlap) {
-    return good_run(full_scenario(job(2, "  reduce_bucket_size: 270000\n  overlap_comm: " + overlap +
-                                             "\n",
-                                      "count: 8")))
+    return good_run(full_scenario(
+                        job(2, "  reduce_bucket_size: 270000\n  overlap_comm: " + overlap + "\n",
+                            "count: 8")))
         .training->exposed;
   };
   CHECK(step("true") < step("false"));
@@ -291,8 +292,7 @@ TEST_CASE("zero: what is refused, and what is warned of") {
       "zero.zero_quantized_gradients: needs intra_node_group and inter_node_group");
   has(error_of(job(3, "  zero_hpz_partition_size: 3\n")), "do not divide by size 3");
   has(error_of(job(2, "  bucket: 1\n")), "unknown key 'bucket'");
-  const RunResult small =
-      good_run(full_scenario(job(3), {"parameters.gpu.hbm_capacity=1MB"}));
+  const RunResult small = good_run(full_scenario(job(3), {"parameters.gpu.hbm_capacity=1MB"}));
   CHECK(std::ranges::any_of(small.notes, [](const std::string& note) {
     return note.starts_with("out of memory: shards of parameters");
   }));
