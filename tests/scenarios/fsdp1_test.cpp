@@ -184,6 +184,24 @@ TEST_CASE("fsdp1: BACKWARD_PRE is no slower than BACKWARD_POST, that no slower t
   CHECK(step("BACKWARD_POST") <= step("none"));
 }
 
+// A host that is slow to launch is not ahead of the GPU: only then does it matter that the next
+// AllGather is issued before this unit's kernels. The order of the first pass is not known
+// beforehand.
+TEST_CASE("fsdp1: forward_prefetch issues the next AllGather first, from the second pass on") {
+  // In the first and in the second iteration.
+  const auto gathered_before_embed = [](const std::string& prefetch) {
+    const RunResult result =
+        traced(job(), {"fsdp1.forward_prefetch=" + prefetch, "parameters.host.op_launch=300us"});
+    const auto gathers = spans_named(result, "AllGather layers.0");  // forward, backward of each
+    const auto embeds = spans_named(result, "embed");
+    REQUIRE(gathers.size() == 4);
+    REQUIRE(embeds.size() == 2);
+    return std::pair(gathers[0].start < embeds[0].start, gathers[2].start < embeds[1].start);
+  };
+  CHECK(gathered_before_embed("false") == std::pair(false, false));
+  CHECK(gathered_before_embed("true") == std::pair(false, true));
+}
+
 TEST_CASE("fsdp1: replay changes nothing") {
   const RunResult with = good_run(full_scenario(job()));
   const RunResult without = good_run(full_scenario(job(), {"engine.replay=false"}));

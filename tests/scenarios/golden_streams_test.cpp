@@ -254,6 +254,63 @@ compute
 )");
 }
 
+// Stage 1 without overlap_comm: reduce_gradients() walks the parameters in registration order when
+// backward is over, and everything is on the compute stream. Buckets: {root.p0}, {root.p1,
+// layers.0}, {layers.1}, {layers.2}.
+TEST_CASE("golden streams: ZeRO-1") {
+  check_golden(tests::tiny_job("zero", "count: 4", "  stage: 1\n  reduce_bucket_size: 270000\n"),
+               {},
+               R"(
+world
+  AllGather parameters       # the step before
+  AllReduce bucket 0
+  AllReduce bucket 1
+  AllReduce bucket 2
+  AllReduce bucket 3
+  AllReduce gradient norm
+compute
+  cast parameters            # the step before
+  embed
+  layers.0.mlp
+  layers.1.mlp
+  layers.2.mlp
+  head
+  dgrad head
+  wgrad head
+  dgrad layers.2.mlp
+  wgrad layers.2.mlp
+  dgrad layers.1.mlp
+  wgrad layers.1.mlp
+  dgrad layers.0.mlp
+  wgrad layers.0.mlp
+  dgrad embed
+  wgrad embed
+  divide bucket 0            # root.p0, larger than a bucket and reduced where it lies
+  flatten bucket 0
+  unflatten bucket 0         # behind the AllReduce
+  to bucket root.p1
+  to bucket layers.0.p0
+  to bucket layers.0.p1
+  divide bucket 1            # layers.1.p0 would overflow it
+  flatten bucket 1
+  unflatten bucket 1
+  to bucket layers.1.p0
+  to bucket layers.1.p1
+  divide bucket 2
+  flatten bucket 2
+  unflatten bucket 2
+  to bucket layers.2.p0
+  to bucket layers.2.p1
+  divide bucket 3            # independent_gradient_partition_epilogue
+  flatten bucket 3
+  unflatten bucket 3
+  gradient norm
+  cast gradients
+  unscale gradients
+  optimizer
+)");
+}
+
 // reduce_bucket_size 270,000: {root.p1, layers.2.p1, layers.2.p0, layers.1.p1}, {layers.1.p0,
 // layers.0.p1}, {layers.0.p0}, and root.p0, which is larger than a bucket.
 TEST_CASE("golden streams: ZeRO-2 with overlap_comm") {
