@@ -68,18 +68,42 @@ TEST_CASE("fsdp1: bytes on the wire are the formulas of every strategy") {
 }
 
 TEST_CASE("fsdp1: the hybrid strategies add an AllReduce of the shard over the replicas") {
-  const auto sent = [](const std::string& strategy) {
-    return sent_bytes(good_run(full_scenario(
-        job(kHybrid, "  shard_group: shard\n  replica_group: replica\n  sharding_strategy: " +
-                         strategy + "\n"))));
-  };
-  auto full = sent("HYBRID_SHARD");
-  CHECK(full[Collective::all_gather] == (all(4) + padded_blocks(4)) * 2 * 3 / 4);
-  CHECK(full[Collective::reduce_scatter] == all(4) * 2 * 3 / 4);
-  CHECK(full[Collective::all_reduce] == all(4) * 2 / 4);  // 2 (g/N) (R-1)/R with R = 2
-  auto once = sent("_HYBRID_SHARD_ZERO2");
-  CHECK(once[Collective::all_gather] == all(4) * 2 * 3 / 4);
-  CHECK(once[Collective::all_reduce] == full[Collective::all_reduce]);
+  for (const std::int64_t n : {2, 4}) {
+    const std::int64_t r = 8 / n;
+    CAPTURE(n);
+    const std::string groups = "count: 8, groups: {shard: {size: " + std::to_string(n) +
+                               "}, replica: {size: " + std::to_string(r) +
+                               ", stride: " + std::to_string(n) + "}}";
+    const auto sent = [&](const std::string& strategy) {
+      return sent_bytes(good_run(full_scenario(
+          job(groups, "  shard_group: shard\n  replica_group: replica\n  sharding_strategy: " +
+                          strategy + "\n"))));
+    };
+    auto full = sent("HYBRID_SHARD");
+    CHECK(full[Collective::all_gather] == (all(n) + padded_blocks(n)) * 2 * (n - 1) / n);
+    CHECK(full[Collective::reduce_scatter] == all(n) * 2 * (n - 1) / n);
+    // 2 (g/N) (R-1)/R of every unit, in whole bytes.
+    const auto reduced = [&](std::size_t unit) {
+      return 2 * (padded(unit, n) * 2 / n) * (r - 1) / r;
+    };
+    CHECK(full[Collective::all_reduce] == reduced(0) + 3 * reduced(1));
+    auto once = sent("_HYBRID_SHARD_ZERO2");
+    CHECK(once[Collective::all_gather] == all(n) * 2 * (n - 1) / n);
+    CHECK(once[Collective::all_reduce] == full[Collective::all_reduce]);
+  }
+}
+
+// GPT-2: blocks of 7,087,872 elements; the root has both embeddings, ln_f, and the tied head. All
+// divide by 4.
+TEST_CASE("fsdp1: bytes of GPT-2") {
+  const std::int64_t block = 7'087'872;
+  const std::int64_t root = 50257 * 768 + 1024 * 768 + 2 * 768;
+  auto bytes = sent_bytes(good_run(full_scenario(
+      "railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nranks: {count: 4}\nnccl: auto\n"
+      "fsdp1: {model: gpt2, batch_per_gpu: 1, precision: bf16, optimizer: adamw, iterations: "
+      "2}\n")));
+  CHECK(bytes[Collective::all_gather] == (root + 2 * 12 * block) * 2 * 3 / 4);
+  CHECK(bytes[Collective::reduce_scatter] == (root + 12 * block) * 2 * 3 / 4);
 }
 
 // 512,512 + 512 elements and 261,120 + 7: neither divides by 7 or 4. FSDP2 would pad each

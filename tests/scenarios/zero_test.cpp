@@ -81,6 +81,34 @@ TEST_CASE("zero: bytes of stages 1 and 2") {
     }
 }
 
+// 124,439,808 parameters, the tied embedding among them once; every tensor divides by 4.
+TEST_CASE("zero: bytes of GPT-2") {
+  const auto sent = [](const std::string& options) {
+    return sent_bytes(good_run(
+        full_scenario("railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nranks: {count: 4}\n"
+                      "nccl: {algorithm: Ring, protocol: Simple, channels: 8}\nzero: {model: gpt2, "
+                      "batch_per_gpu: 1, "
+                      "precision: bf16, optimizer: adamw, iterations: 2, " +
+                      options + "}\n")));
+  };
+  const std::int64_t once = std::int64_t{124'439'808} * 2 * 3 / 4;
+  for (const std::string stage : {"1", "2"}) {
+    auto bytes = sent("stage: " + stage);
+    CHECK(bytes[Collective::all_reduce] == 2 * once + norm_bytes(4));
+    CHECK(bytes[Collective::all_gather] == once);
+  }
+  auto kept = sent("stage: 3");  // all of it lies within the reuse distance
+  CHECK(kept[Collective::all_gather] == once);
+  CHECK(kept[Collective::reduce_scatter] == once);
+  // Released after every use: forward and backward use each once, the tied embedding twice.
+  auto twice = sent(
+      "stage: 3, stage3_max_reuse_distance: 0, stage3_prefetch_bucket_size: 0, "
+      "stage3_param_persistence_threshold: 0");
+  const std::int64_t tied = std::int64_t{50257} * 768 * 2 * 3 / 4;
+  CHECK(twice[Collective::all_gather] == 2 * once + 2 * tied);
+  CHECK(twice[Collective::reduce_scatter] == once);
+}
+
 TEST_CASE("zero: communication_data_type is what reductions carry") {
   auto bytes = sent_bytes(good_run(full_scenario(job(2, "  communication_data_type: fp32\n"))));
   CHECK(bytes[Collective::all_reduce] == 2 * total() * 4 * 3 / 4 + norm_bytes(4));
