@@ -1,25 +1,23 @@
 // FullyShardedDataParallel (FSDP1), step by step, as PyTorch runs it on every rank. Read next to
 // torch/distributed/fsdp/_runtime_utils.py, _flat_param.py and _limiter_utils.py:
 //
-//   forward, per unit   pre_forward   unshard unless prefetched: cast of the shard on the
-//   pre-unshard
-//                                     stream, then the rate limiter: while two freed units are in
-//                                     its queue the HOST waits for the older one's free event;
-//                                     AllGather behind the unshard stream. The compute stream waits
-//                                     for the unshard stream; forward_prefetch: the next unit's
-//                                     unshard
-//                       kernels       on views of the flat parameter: no copy-out
-//                       post_forward  reshard: FULL_SHARD and HYBRID_SHARD free all but the root
-//   backward, per unit  pre_backward  unshard unless prefetched, wait; BACKWARD_PRE: the unshard of
-//                                     the unit that backward enters next, before this one's kernels
-//                       kernels       then the split's backward gathers the gradients into one
-//                       tensor post_backward reshard; BACKWARD_POST: the next unshard, behind this
-//                       unit's
-//                                     kernels but still before its ReduceScatter. On the
-//                                     post-backward stream: cast to reduce_dtype, padding,
-//                                     predivide, ReduceScatter, postdivide, cast back. Hybrid:
-//                                     AllReduce of the shard and what follows on the all-reduce
-//                                     stream. NO_SHARD: AllReduce of the whole gradient
+//   forward, per unit
+//     pre_forward  unshard unless prefetched: cast of the shard on the pre-unshard stream; the
+//                  rate limiter: while two freed units are in its queue the HOST waits for the
+//                  older one's free event; AllGather behind the unshard stream. The compute
+//                  stream waits for the unshard stream; forward_prefetch: the next unit's
+//                  unshard
+//     kernels      on views of the flat parameter: no copy-out
+//     post_forward reshard: FULL_SHARD and HYBRID_SHARD free all but the root
+//   backward, per unit
+//     pre_backward unshard unless prefetched, wait; BACKWARD_PRE: the unshard of the unit that
+//                  backward enters next, before this one's kernels
+//     kernels      then the split's backward gathers the gradients into one tensor
+//     post_backwardreshard; BACKWARD_POST: the next unshard, behind this unit's kernels but
+//                  still before its ReduceScatter. On the post-backward stream: cast to
+//                  reduce_dtype, padding, predivide, ReduceScatter, postdivide, cast back.
+//                  Hybrid: AllReduce of the shard and what follows on the all-reduce stream.
+//                  NO_SHARD: AllReduce of the whole gradient
 //   end of backward     the compute stream waits for the post-backward and all-reduce streams
 //   step                the optimizer on the shards
 //

@@ -2,13 +2,13 @@
 // (deepspeed/runtime/zero/partitioned_param_coordinator.py), made once for every module of a
 // forward and backward pass. They depend on the trace alone, not on time.
 //
-//   fetch      at a module: what it needs and is not there
-//   prefetch   behind that, with a complete trace: the next parameters of the queue, until
-//              prefetch_bucket_size elements or max_live_parameters are reached; the last one may
-//              go over. Parameters that are there already are skipped and marked
-//   release    behind a module: its parameters, except persistent ones, those a prefetch has
-//   skipped,
-//              and those that a module needs again within max_reuse_distance elements of the trace
+//   fetch   at a module: what it needs and is not there
+//   prefetchbehind that, with a complete trace: the next parameters of the queue, until
+//           prefetch_bucket_size elements or max_live_parameters are reached; the last one may
+//           go over. Parameters that are there already are skipped and marked
+//   release behind a module: its parameters, except persistent ones, those a prefetch has
+//           skipped, and those that a module needs again within max_reuse_distance elements of
+//           the trace
 //
 // The first pass records the trace: it prefetches nothing and releases everything. hpZ: what
 // forward released has a second copy, sharded over the smaller group, until the optimizer's step.

@@ -1,21 +1,18 @@
 // ZeRO stages 1 and 2, step by step, as DeepSpeed runs them on every rank. Read next to
 // deepspeed/runtime/zero/stage_1_and_2.py and all_gather_dp_groups in deepspeed/runtime/utils.py:
 //
-//   backward   every gradient is copied into the open bucket (contiguous_gradients) as it arrives;
-//              one that would overflow it reduces it first (models/zero/buckets.h). Stage 1 without
-//              overlap_comm does all of that behind backward, in registration order
-//   reduction  on the compute stream, or with overlap_comm on the reduction stream, and then the
-//              compute stream first waits for the reduction before (two buffers: one is on its
-//              way). Division by N, then one of
-//                reduce_scatter and use_multi_rank_bucket_allreduce (defaults): flattened,
-//                AllReduce of
-//                    the WHOLE bucket, every rank keeps its part
-//                reduce_scatter alone: a Reduce of each owner's part to it
-//                neither: AllReduce in place
-//   end of backward   the last bucket; with overlap_comm the host waits for the GPU
-//   step       norm of the gradients (AllReduce of one fp32), the optimizer on the rank's part of
-//   the
-//              fp32 master, cast, AllGather of the parameters
+//   backward every gradient is copied into the open bucket (contiguous_gradients) as it arrives;
+//            one that would overflow it reduces it first (models/zero/buckets.h). Stage 1
+//            without overlap_comm does all of that behind backward, in registration order
+//   reductionon the compute stream, or with overlap_comm on the reduction stream, and then the
+//            compute stream first waits for the reduction before (two buffers: one is on its
+//            way). Division by N, then by option: reduce_scatter and
+//            use_multi_rank_bucket_allreduce (defaults), flattened and an AllReduce of the WHOLE
+//            bucket, every rank keeps its part; reduce_scatter alone, a Reduce of each owner's
+//            part to it; neither, AllReduce in place
+//   end      of backward: the last bucket; with overlap_comm the host waits for the GPU
+//   step     norm of the gradients (AllReduce of one fp32), the optimizer on the rank's part of
+//            the fp32 master, cast, AllGather of the parameters
 //
 // Stage 1 reduces in the last micro-batch only; stage 2 keeps just its part of the gradients and so
 // reduces in every one.

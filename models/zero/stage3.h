@@ -3,23 +3,20 @@
 // deepspeed/runtime/comm/coalesced_collectives.py:
 //
 //   every module, forward and backward (models/zero/parameter_trace.h says which parameters)
-//     fetch      one coalesced AllGather on the all-gather stream of what is needed and not there
-//     wait       of every parameter on its way: at most three are not yet there before the HOST
-//     waits
-//                for the oldest (memory); the all-gather stream waits, and copies out what was
-//                gathered together with others; the compute stream waits for it
-//     prefetch   one coalesced AllGather, once the first pass has recorded the trace
+//     fetch    one coalesced AllGather on the all-gather stream of what is needed and not there
+//     wait     of every parameter on its way: at most three are not yet there before the HOST
+//              waits for the oldest (memory); the all-gather stream waits, and copies out what
+//              was gathered together with others; the compute stream waits for it
+//     prefetch one coalesced AllGather, once the first pass has recorded the trace
 //     kernels
 //     release
-//   gradients    as each arrives the reduce stream waits for the compute stream and copies it into
-//   the
-//                open bucket; one that would overflow it reduces it first. At most three reductions
-//                are under way before the host waits. Interleaved by owner, divided by N,
-//                ReduceScatter; without reduce_scatter AllReduce. The rank's part is kept
-//   end of backward  the last bucket; the host waits for the reduce stream
-//   step         norm (AllReduce of one fp32), the optimizer sub-group by sub-group, AllGather of
-//   each
-//                persistent parameter
+//   gradients  as each arrives the reduce stream waits for the compute stream and copies it into
+//              the open bucket; one that would overflow it reduces it first. At most three
+//              reductions are under way before the host waits. Interleaved by owner, divided by
+//              N, ReduceScatter; without reduce_scatter AllReduce. The rank's part is kept
+//   end        of backward: the last bucket; the host waits for the reduce stream
+//   step       norm (AllReduce of one fp32), the optimizer sub-group by sub-group, AllGather of
+//              each persistent parameter
 //
 // overlap_comm (default) gives both streams of their own; without it all is on the compute stream.
 // Both use the data-parallel group, so its communicator runs their collectives in order of issue.
