@@ -213,6 +213,8 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
   add_calls(program, first, kernels, context.trace, result);
   add_rates(context, program, result);
   add_memory(context, program, result);
+  context.result.notes.insert(context.result.notes.end(), program.notes.begin(),
+                              program.notes.end());
   return out;
 }
 

@@ -34,6 +34,7 @@ struct TrainingProgram {
   std::vector<MemoryRow> memory;
   std::optional<sim::HostParameters> host;  // where not the profile's
   double launches = 0;                      // host operations of a rank and iteration, about
+  std::vector<std::string> notes;           // for the result
 };
 
 // A workload that is a training scheme: it says what its program is, the rest is the same for all.

@@ -10,8 +10,9 @@ std::vector<NamedGroup> Workload::own_groups() const { return {}; }
 
 std::span<const WorkloadKind> workload_kinds() {
   static constexpr std::array kKinds{
-      WorkloadKind{"fsdp", decode_fsdp}, WorkloadKind{"megatron", decode_megatron},
-      WorkloadKind{"replay", decode_replay}, WorkloadKind{"kv", decode_kv}};
+      WorkloadKind{"fsdp", decode_fsdp},         WorkloadKind{"fsdp1", decode_fsdp1},
+      WorkloadKind{"megatron", decode_megatron}, WorkloadKind{"zero", decode_zero},
+      WorkloadKind{"replay", decode_replay},     WorkloadKind{"kv", decode_kv}};
   return kKinds;
 }
 

@@ -41,10 +41,8 @@
 
 namespace railyard::models {
 
-// Groups of the program, as GroupCall::group counts them.
-inline constexpr std::uint32_t kShardGroup = 0;    // over which a unit is sharded
-inline constexpr std::uint32_t kReplicaGroup = 1;  // of ranks that hold the same shard
-inline constexpr std::uint32_t kReshardGroup = 2;  // of reshard_after_forward = a number
+// Of reshard_after_forward = a number; the others are those of units.h.
+inline constexpr std::uint32_t kReshardGroup = 2;
 
 struct Fsdp2Options {
   LayerOptions layers;

@@ -17,6 +17,10 @@
 
 namespace railyard::models {
 
+// Groups of both programs, as GroupCall::group counts them.
+inline constexpr std::uint32_t kShardGroup = 0;    // over which a unit is sharded
+inline constexpr std::uint32_t kReplicaGroup = 1;  // of ranks that hold the same shard
+
 struct ShardUnit {
   std::string name;                       // "root", "layers.7"
   std::vector<std::uint32_t> parameters;  // indices, registration order
