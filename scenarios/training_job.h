@@ -25,6 +25,7 @@ struct TrainingProgram {
   const models::NeuralNetwork* network = nullptr;  // null: not known, and `model` is its name
   std::string model;
   const models::CallTable* calls = nullptr;
+  models::CallTable* open_calls = nullptr;  // the same, where calls are added while it runs
   std::vector<std::string> groups;   // names, by the program's groups
   std::vector<std::string> streams;  // that it adds behind compute and the groups'
   std::function<sim::Task(models::WorkloadRank&)> start;
@@ -32,6 +33,7 @@ struct TrainingProgram {
   double data_ranks = 0;          // how many ranks work on samples of their own
   sim::Duration compute_alone{};  // kernels of one iteration
   std::vector<MemoryRow> memory;
+  std::function<std::vector<std::string>()> notes;  // what the run should say, asked at its end
   std::optional<sim::HostParameters> host;  // where not the profile's
   double launches = 0;                      // host operations of a rank and iteration, about
 };

@@ -99,7 +99,8 @@ TEST_CASE("defaults") {
 TEST_CASE("the top of a scenario") {
   CHECK(error_of("a: 1") ==
         "s.yaml:1:1: unknown key 'a' (keys: railyard, name, description, seed, "
-        "cluster, ranks, nccl, env, collectives, ddp, fsdp, megatron, replay, kv, traffic, faults, "
+        "cluster, ranks, nccl, env, collectives, ddp, fsdp, megatron, data_parallel, "
+        "horovod, local_sgd, replay, kv, traffic, faults, "
         "host, "
         "engine, "
         "explore, "
@@ -121,7 +122,7 @@ TEST_CASE("the top of a scenario") {
 TEST_CASE("exactly one workload") {
   CHECK(error_of(with("")) ==
         "s.yaml:1:1: a workload is missing: one of 'ddp', 'collectives', 'fsdp', 'megatron', "
-        "'replay', 'kv' "
+        "'data_parallel', 'horovod', 'local_sgd', 'replay', 'kv' "
         "and 'traffic'");
   CHECK(error_of(with_run("ddp: {model: resnet50, batch_per_gpu: 1, precision: fp32, "
                           "optimizer: sgd}"))
