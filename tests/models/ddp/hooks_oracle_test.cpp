@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/ddp/join.h"
 #include "models/ddp/step.h"
 #include "tests/skip.h"
 
