@@ -71,14 +71,15 @@ void read_power_sgd(MapReader& reader, bool used, models::PowerSgdOptions& out) 
     if (!used && reader.has(key))
       reader.take(reader.find(key)->error("belongs to comm_hook: powerSGD or batched_powerSGD"));
   if (const auto valid = models::check(out); used && !valid.ok())
-    reader.take(reader.find(reader.has("start_powerSGD_iter") ? "start_powerSGD_iter" : "comm_hook")
-                    ->error(valid.error().message));
+    reader.take(
+        reader.find(reader.has("start_powerSGD_iter") ? "start_powerSGD_iter" : "comm_hook")
+            ->error(valid.error().message));
 }
 
 void read_hook(MapReader& reader, models::HookOptions& out) {
   reader.optional("comm_hook", out.kind);
-  const bool power_sgd = out.kind == models::CommHook::power_sgd ||
-                         out.kind == models::CommHook::batched_power_sgd;
+  const bool power_sgd =
+      out.kind == models::CommHook::power_sgd || out.kind == models::CommHook::batched_power_sgd;
   read_power_sgd(reader, power_sgd, out.power_sgd);
   reader.optional("apply_optimizer_in_backward", out.optimizer_in_backward);
   if (out.optimizer_in_backward && out.kind != models::CommHook::none)
@@ -91,9 +92,9 @@ void check_join(MapReader& reader, const DdpSpec& spec) {
   if (spec.join.empty()) return;
   const Place list = *reader.find("join");
   if (spec.convert_sync_batchnorm)
-    reader.take(
-        list.error("PyTorch cannot join ranks whose network has SyncBatchNorm layers: nobody shadows "
-                   "the collectives of their forward (convert_sync_batchnorm)"));
+    reader.take(list.error(
+        "PyTorch cannot join ranks whose network has SyncBatchNorm layers: nobody shadows "
+        "the collectives of their forward (convert_sync_batchnorm)"));
   for (std::size_t i = 0; i < spec.join.size(); ++i) {
     if (spec.join[i].iterations > spec.iterations)
       reader.take(list.item(i).error(

@@ -112,9 +112,8 @@ Result<void> run_ddp_job(RunContext& context) {
   run_job(context, {runner.get()}, job);
   context.result.stream_names = {"compute", "communication"};
   if (program.callback_stream)
-    context.result.stream_names.emplace_back(options.hook.optimizer_in_backward
-                                                 ? "optimizer in backward"
-                                                 : "hook callback");
+    context.result.stream_names.emplace_back(
+        options.hook.optimizer_in_backward ? "optimizer in backward" : "hook callback");
   if (!job.finished()) return {};
 
   if (std::string warning =

@@ -222,8 +222,7 @@ Result<void> run_program(RunContext& context, const TrainingProgram& program) {
   const Ranks ranks = start_ranks(program, communicators, job);
   const auto add_call = [&](const models::GroupCall& call) -> Result<models::CallId> {
     const models::CallId id = program.open_calls->add(call);
-    for (Running& running : communicators.all)
-      RAILYARD_TRY(plan_calls(context, program, running));
+    for (Running& running : communicators.all) RAILYARD_TRY(plan_calls(context, program, running));
     return id;
   };
   for (const auto& rank : ranks)

@@ -20,11 +20,11 @@ struct DataParallelSpec : TrainingSpec {
 
 models::DataParallelOptions options_of(const DataParallelSpec& spec, std::size_t devices) {
   models::DataParallelOptions options;
-  options.layers = {.samples = spec.batch_per_gpu,
-                    .autocast = spec.precision == Precision::amp_fp16 ||
-                                spec.precision == Precision::amp_bf16,
-                    .recompute = spec.recompute,
-                    .compute = compute_dtype(spec.precision)};
+  options.layers = {
+      .samples = spec.batch_per_gpu,
+      .autocast = spec.precision == Precision::amp_fp16 || spec.precision == Precision::amp_bf16,
+      .recompute = spec.recompute,
+      .compute = compute_dtype(spec.precision)};
   options.devices = static_cast<std::int64_t>(devices);
   options.input_per_sample = spec.input_per_sample;
   options.output_per_sample = spec.output_per_sample;
@@ -110,8 +110,8 @@ Result<std::shared_ptr<const Workload>> decode_data_parallel(const Place& place)
   reader.optional("replicate_module", spec.replicate_module);
   RAILYARD_TRY(finish_training(reader, spec));
   for (const char* key : {"input_per_sample", "output_per_sample"}) {
-    const sim::Bytes size =
-        std::string_view(key) == "input_per_sample" ? spec.input_per_sample : spec.output_per_sample;
+    const sim::Bytes size = std::string_view(key) == "input_per_sample" ? spec.input_per_sample
+                                                                        : spec.output_per_sample;
     constexpr std::int64_t kMost = std::int64_t{1} << 50;
     if (size.raw() < 1 || size.raw() > kMost / spec.batch_per_gpu)
       return reader.find(key)->error("a sample has at least one byte, and a batch at most 1 PiB");

@@ -21,11 +21,11 @@ struct HorovodSpec : TrainingSpec {
 
 models::HorovodOptions options_of(const HorovodSpec& spec, std::size_t ranks) {
   models::HorovodOptions options;
-  options.layers = {.samples = spec.batch_per_gpu,
-                    .autocast = spec.precision == Precision::amp_fp16 ||
-                                spec.precision == Precision::amp_bf16,
-                    .recompute = spec.recompute,
-                    .compute = compute_dtype(spec.precision)};
+  options.layers = {
+      .samples = spec.batch_per_gpu,
+      .autocast = spec.precision == Precision::amp_fp16 || spec.precision == Precision::amp_bf16,
+      .recompute = spec.recompute,
+      .compute = compute_dtype(spec.precision)};
   options.ranks = static_cast<std::int64_t>(ranks);
   options.cycle_time =
       sim::picoseconds(static_cast<std::int64_t>(spec.cycle_time_ms * 1'000'000'000));
@@ -88,8 +88,8 @@ class Horovod final : public TrainingWorkload {
     training.data_ranks = static_cast<double>(bound.world.size());
     training.compute_alone = alone(program);
     training.memory = memory_of(network, spec_);
-    training.launches = static_cast<double>(4 * network.layers().size() *
-                                            static_cast<std::size_t>(spec_.backward_passes_per_step));
+    training.launches = static_cast<double>(
+        4 * network.layers().size() * static_cast<std::size_t>(spec_.backward_passes_per_step));
     training.notes = [&] {
       return std::vector{fmt::format(
           "Horovod reduced {} tensors in {} buffers, agreed on in {} cycles of {} ms or more",

@@ -23,11 +23,11 @@ struct LocalSgdSpec : TrainingSpec {
 models::LocalSgdOptions options_of(const LocalSgdSpec& spec) {
   models::LocalSgdOptions options;
   options.algorithm = spec.algorithm;
-  options.layers = {.samples = spec.batch_per_gpu,
-                    .autocast = spec.precision == Precision::amp_fp16 ||
-                                spec.precision == Precision::amp_bf16,
-                    .recompute = spec.recompute,
-                    .compute = compute_dtype(spec.precision)};
+  options.layers = {
+      .samples = spec.batch_per_gpu,
+      .autocast = spec.precision == Precision::amp_fp16 || spec.precision == Precision::amp_bf16,
+      .recompute = spec.recompute,
+      .compute = compute_dtype(spec.precision)};
   options.buckets = spec.buckets;
   options.start = spec.start;
   options.period = spec.period;
@@ -60,7 +60,8 @@ sim::Duration alone(const models::LocalSgdProgram& program, std::int64_t iterati
     sum += models::alone(pass.kernels);
   if (const auto group = models::gradient_group(program.options, iteration))
     for (const models::LocalSgdProgram::Bucket& bucket :
-         program.buckets[*group][static_cast<std::size_t>(std::min<std::int64_t>(iteration, 3) - 1)])
+         program
+             .buckets[*group][static_cast<std::size_t>(std::min<std::int64_t>(iteration, 3) - 1)])
       sum += bucket.divide.alone;
   if (models::averages(program.options, iteration))
     sum += models::alone(program.before_average) + models::alone(program.after_average);
@@ -89,9 +90,10 @@ class LocalSgd final : public TrainingWorkload {
     for (std::int64_t i = 1; i <= options.iterations; ++i)
       averaging += models::averages(options, i) ? 1 : 0;
     const bool last = models::averages(options, options.iterations);
-    return {fmt::format("parameters were averaged in {} of {} iterations; the last one, which is "
-                        "shown, is one {} averaging",
-                        averaging, options.iterations, last ? "with" : "without")};
+    return {
+        fmt::format("parameters were averaged in {} of {} iterations; the last one, which is "
+                    "shown, is one {} averaging",
+                    averaging, options.iterations, last ? "with" : "without")};
   }
   Result<void> with_program(const Scenario& scenario, Bound& bound, sim::Trace& trace,
                             const Use& use) const override {
@@ -102,8 +104,7 @@ class LocalSgd final : public TrainingWorkload {
     if (!built.ok()) return at_path(scenario, "local_sgd", built.error());
     const models::LocalSgdProgram& program = built.value();
     TrainingProgram training;
-    training.scheme =
-        spec_.algorithm == models::LocalSgd::diloco ? "DiLoCo" : "post-local SGD";
+    training.scheme = spec_.algorithm == models::LocalSgd::diloco ? "DiLoCo" : "post-local SGD";
     training.key = "local_sgd";
     training.spec = &spec_;
     training.network = &network;
@@ -134,8 +135,9 @@ Result<void> check(MapReader& reader, const LocalSgdSpec& spec) {
     return reader.find("post_local_gradient_allreduce")
         ->error("belongs to post_localSGD; DiLoCo reduces gradients where a subgroup is given");
   if (!diloco && !reader.has("start_localSGD_iter"))
-    return reader.place().error("start_localSGD_iter is missing: after which iteration gradients are "
-                                "reduced in the subgroup only");
+    return reader.place().error(
+        "start_localSGD_iter is missing: after which iteration gradients are "
+        "reduced in the subgroup only");
   if (!diloco && !spec.subgroup && spec.post_local_gradient_allreduce)
     return reader.place().error(
         "subgroup is missing: the group of ranks.groups that reduces gradients in every step "

@@ -17,8 +17,8 @@ std::vector<CoalescedPiece> cut(const NeuralNetwork& network, ClosesBefore befor
   std::vector<std::pair<Dtype, CoalescedPiece>> open;
   for (std::uint32_t index = 0; index < network.parameters().size(); ++index) {
     const Parameter& parameter = network.parameters()[index];
-    auto found = std::ranges::find_if(
-        open, [&](const auto& one) { return one.first == parameter.dtype; });
+    auto found =
+        std::ranges::find_if(open, [&](const auto& one) { return one.first == parameter.dtype; });
     if (found == open.end())
       found = open.insert(open.end(),
                           {parameter.dtype, {.element_size = element_size(parameter.dtype)}});
@@ -72,11 +72,13 @@ struct Builder {
 }  // namespace
 
 std::vector<CoalescedPiece> broadcast_pieces(const NeuralNetwork& network) {
-  return cut(network, [](Bytes) { return false; }, [](Bytes size) { return size >= kLimit; });
+  return cut(
+      network, [](Bytes) { return false; }, [](Bytes size) { return size >= kLimit; });
 }
 
 std::vector<CoalescedPiece> reduce_pieces(const NeuralNetwork& network) {
-  return cut(network, [](Bytes size) { return size > kLimit; }, [](Bytes) { return false; });
+  return cut(
+      network, [](Bytes size) { return size > kLimit; }, [](Bytes) { return false; });
 }
 
 Result<DataParallelProgram> build_data_parallel_program(const NeuralNetwork& network,
@@ -106,8 +108,8 @@ Result<DataParallelProgram> build_data_parallel_program(const NeuralNetwork& net
   program.loss.push_back(
       named(kernels.move(output * options.devices * 2), trace.name("loss backward")));
   program.optimizer = optimizer_kernels(
-      network.parameters().size(),
-      sim::bytes(parameter_count(network) * options.optimizer_bytes), kernels, trace);
+      network.parameters().size(), sim::bytes(parameter_count(network) * options.optimizer_bytes),
+      kernels, trace);
   program.replicate_host = options.replicate_module *
                            static_cast<std::int64_t>(network.layers().size()) * options.devices;
   program.gil_fraction = options.gil_fraction;
@@ -191,8 +193,7 @@ Task DataParallelProcess::main_step(Step& step) {
   step.forward.raise();
   co_await forward(rank, step.forward_done.front());
   for (sim::HostFlag& done : step.forward_done) co_await host.until(done);
-  for (WorkloadRank* each : ranks_)
-    each->marks.back().forward_end = each->record(each->compute);
+  for (WorkloadRank* each : ranks_) each->marks.back().forward_end = each->record(each->compute);
   co_await collective(program_.gather_outputs);
   for (const Kernel& kernel : program_.loss) co_await host.launch(rank.compute, kernel);
   co_await collective(program_.scatter_gradients);

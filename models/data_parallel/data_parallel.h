@@ -12,9 +12,9 @@
 //
 // NCCL in one process: the main thread opens a group, calls it for every GPU, and pays
 // collective_launch for each. Pieces: broadcast_coalesced appends a tensor, then closes a piece of
-// 10 MiB or more; reduce_add_coalesced closes a piece that the next tensor would push above 10 MiB. A
-// piece of several tensors is flattened first: before a broadcast on GPU 0, before a reduce on all.
-// The broadcasts of BN's buffers are cut at 10 MiB, as their tensors are not known one by one.
+// 10 MiB or more; reduce_add_coalesced closes a piece that the next tensor would push above 10 MiB.
+// A piece of several tensors is flattened first: before a broadcast on GPU 0, before a reduce on
+// all. The broadcasts of BN's buffers are cut at 10 MiB, as their tensors are not known one by one.
 //
 // Bytes through GPU 0 per step, p of parameters, b of buffers, x and y of the inputs and outputs of
 // the other GPUs: p + b out, p in, x + y out, y in.

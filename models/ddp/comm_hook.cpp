@@ -153,8 +153,8 @@ BucketHook cast_hook(const HookWriter& writer, bool casts) {
   // The cast reads and writes once, the division the half size once more.
   hook.before[0].push_back(named(writer.kernels.move(sim::bytes(size + sent * 3)),
                                  writer.trace.name("compress bucket")));
-  hook.after.push_back(named(writer.kernels.move(sim::bytes(size + sent)),
-                             writer.trace.name("decompress bucket")));
+  hook.after.push_back(
+      named(writer.kernels.move(sim::bytes(size + sent)), writer.trace.name("decompress bucket")));
   return hook;
 }
 

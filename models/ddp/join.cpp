@@ -25,11 +25,12 @@ Result<void> check_join(const DdpOptions& options) {
   if (options.join.empty()) return {};
   if (options.sync_batchnorm)
     return sim::bad_input(
-        "join and convert_sync_batchnorm exclude each other: a rank that has joined cannot shadow the "
+        "join and convert_sync_batchnorm exclude each other: a rank that has joined cannot shadow "
+        "the "
         "collectives of SyncBatchNorm's forward");
   if (static_cast<std::int64_t>(options.join.size()) != options.ranks)
-    return sim::bad_input(fmt::format("join names {} ranks of a job of {}", options.join.size(),
-                                      options.ranks));
+    return sim::bad_input(
+        fmt::format("join names {} ranks of a job of {}", options.join.size(), options.ranks));
   if (std::ranges::max(options.join) != options.iterations || std::ranges::min(options.join) < 1)
     return sim::bad_input(
         fmt::format("join: every rank has inputs for 1 to {} iterations, and at least one for all",

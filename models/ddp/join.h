@@ -8,7 +8,8 @@
 //   a rank that joined    the same calls in the same order, and its host waits for each; for every
 //                         bucket zeros, the hook and its collectives; the bitmap of unused
 //                         parameters
-//   all have joined       AllReduce of one fp32, of one int64, broadcast of the whole model from the
+//   all have joined       AllReduce of one fp32, of one int64, broadcast of the whole model from
+//   the
 //                         last rank that had inputs
 //
 // Buffers come from the highest rank that still has inputs. Under no_sync() forwards exchange the

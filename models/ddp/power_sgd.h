@@ -7,8 +7,8 @@
 //
 // and then costs n r elements of P and m r of Q; all others are sent whole. A bucket is three
 // AllReduces, each behind the one before: the uncompressed tensors together, all P, all Q.
-// batched_powerSGD views the whole bucket of E elements as a square of s = ceil(sqrt(E)) rows, zeros
-// behind: P and Q of s r elements each, and nothing else.
+// batched_powerSGD views the whole bucket of E elements as a square of s = ceil(sqrt(E)) rows,
+// zeros behind: P and Q of s r elements each, and nothing else.
 //
 // Until start_powerSGD_iter iterations are over, the bucket is divided and reduced as it is.
 // Source: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of 1.13 to 2.x.

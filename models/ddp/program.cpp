@@ -23,8 +23,9 @@ std::vector<DdpCall> buffer_pieces(const Buffers& buffers) {
 }
 
 // By layer: the number of its norm, or none.
-Result<std::vector<std::optional<std::uint32_t>>> norm_numbers(
-    const NeuralNetwork& network, const DdpOptions& options, std::vector<SyncedNorm>& norms) {
+Result<std::vector<std::optional<std::uint32_t>>> norm_numbers(const NeuralNetwork& network,
+                                                               const DdpOptions& options,
+                                                               std::vector<SyncedNorm>& norms) {
   std::vector<std::optional<std::uint32_t>> number(network.layers().size());
   if (!options.sync_batchnorm) return number;
   RAILYARD_ASSIGN(norms, synced_norms(network));

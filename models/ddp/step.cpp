@@ -59,7 +59,8 @@ Task forward(const DdpProgram& program, DdpRank& rank, const DdpCollectives& cal
     co_await launch_all(program, layer, rank, calls);
 }
 
-// What join() does in a forward behind the first of its iteration, whose calls enclose the buffers'.
+// What join() does in a forward behind the first of its iteration, whose calls enclose the
+// buffers'.
 Task notify_joined(const DdpProgram& program, DdpRank& rank, const DdpCollectives& calls) {
   if (calls.join.empty()) co_return;
   co_await join_call(program, rank, calls, JoinCall::not_joined, false);
@@ -204,7 +205,8 @@ Task broadcast_buffers(const DdpProgram& program, DdpRank& rank, const DdpCollec
 Task launch_bucket(const DdpProgram& program, DdpRank& rank, BucketOf which, Reductions& done) {
   sim::HostThread& host = *rank.host;
   const BucketHook& hook = program.hooks[program.kind_of(which.iteration)][which.bucket];
-  const std::vector<sim::PlanId>& plans = program.of_iteration(which.iteration).buckets[which.bucket];
+  const std::vector<sim::PlanId>& plans =
+      program.of_iteration(which.iteration).buckets[which.bucket];
   DdpRank::Marks& marks = rank.marks.back();
   marks.bucket_calls.push_back(rank.launched);
   sim::StreamId stream = rank.compute;

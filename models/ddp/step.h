@@ -15,11 +15,12 @@
 //   no_sync    with gradient accumulation, all micro-batches but the last run inside no_sync(): the
 //              hooks return at once, gradients are added up, nothing is copied or reduced, and the
 //              next forward broadcasts no buffers
-//   hook       comm_hook.h: copies into the bucket do not divide; the hook's first kernels run on the
-//              compute stream, those behind a collective in the future's callback, on a stream of
-//              its own. PowerSGD's last callback waits for the whole GPU (torch.cuda.synchronize)
-//   optimizer  in backward: every parameter's step follows its bucket's AllReduce on a stream of its
-//              own; nothing is copied back, and the end of backward waits for that stream
+//   hook       comm_hook.h: copies into the bucket do not divide; the first kernels of a hook run
+//   on
+//              the compute stream, those behind a collective in the future's callback, on a stream
+//              of its own. PowerSGD's last callback waits for the whole GPU
+//   optimizer  in backward: every parameter's step follows its bucket's AllReduce on a stream of
+//              its own; nothing is copied back, and the end of backward waits for that stream
 //   norm       SyncBatchNorm: sync_batch_norm.h
 //   join       uneven inputs: join.h
 //
@@ -84,10 +85,10 @@ struct DdpOptions {
 
 // What DDP puts on the wire in one iteration.
 struct DdpCollectives {
-  std::vector<sim::PlanId> rebuild;  // broadcasts before the forward, host waits
-  std::vector<sim::PlanId> buffers;  // broadcasts before the forward
+  std::vector<sim::PlanId> rebuild;               // broadcasts before the forward, host waits
+  std::vector<sim::PlanId> buffers;               // broadcasts before the forward
   std::vector<std::vector<sim::PlanId>> buckets;  // in launch order; invalid = of no bytes
-  std::vector<sim::PlanId> unused;  // find_unused_parameters: the bitmap's AllReduce
+  std::vector<sim::PlanId> unused;                // find_unused_parameters: the bitmap's AllReduce
   std::vector<sim::PlanId> norm_forward;
   std::vector<sim::PlanId> norm_backward;
   std::vector<sim::PlanId> join;         // by JoinCall
@@ -116,8 +117,8 @@ struct DdpProgram {
   std::int64_t accumulation = 1;
   // By entry of `distinct` and bucket.
   std::vector<std::vector<BucketHook>> hooks;
-  bool callback_stream = false;        // some hook has kernels behind a collective
-  std::vector<std::vector<sim::Kernel>> zeros;  // join: as `hooks`, a joined rank's bucket
+  bool callback_stream = false;                 // some hook has kernels behind a collective
+  std::vector<std::vector<sim::Kernel>> zeros;  // join: as `hooks`, of a rank that joined
   Launches optimizer;
   std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers, or none
   sim::Duration hook{};                      // host, before every gradient's copy into its bucket
@@ -146,8 +147,8 @@ struct DdpProgram {
   std::uint32_t final_name = 0;
 };
 
-// Iterations that differ from the ones before them, ascending from 1: the buckets are rebuilt before
-// the third at the latest, a hook may begin to compress, ranks may join.
+// Iterations that differ from the ones before them, ascending from 1: the buckets are rebuilt
+// before the third at the latest, a hook may begin to compress, ranks may join.
 std::vector<std::int64_t> distinct_iterations(const DdpOptions& options);
 
 // The calls of iteration `iteration` (from 1).

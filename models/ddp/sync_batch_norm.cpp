@@ -5,8 +5,8 @@
 namespace railyard::models {
 namespace {
 
-constexpr std::int64_t kStatistic = 4;             // bytes: statistics are fp32
-constexpr TorchVersion kMasksEmptyInputs{1, 12};   // pull request 74944
+constexpr std::int64_t kStatistic = 4;            // bytes: statistics are fp32
+constexpr TorchVersion kMasksEmptyInputs{1, 12};  // pull request 74944
 
 std::int64_t gathered_values(std::int64_t channels) { return 2 * channels + 1; }
 
@@ -23,18 +23,19 @@ Result<std::vector<SyncedNorm>> synced_norms(const NeuralNetwork& network) {
     if (layer.kind != LayerKind::norm || layer.parameters.empty()) continue;
     const std::int64_t channels = network.parameters()[layer.parameters.front()].elements;
     if (layer.measured)
-      return sim::bad_input(
-          fmt::format("convert_sync_batchnorm needs layers without measured times: '{}' was measured as a "
-                      "whole, and its statistics are exchanged in the midst of it",
-                      layer.name));
+      return sim::bad_input(fmt::format(
+          "convert_sync_batchnorm needs layers without measured times: '{}' was measured as a "
+          "whole, and its statistics are exchanged in the midst of it",
+          layer.name));
     norms.push_back({l, channels});
     statistics += 2 * channels;
   }
   if (norms.empty() || statistics != network.buffers().fp32_elements)
-    return sim::bad_input(fmt::format(
-        "convert_sync_batchnorm: '{}' has no batch norms; its {} norm layers would keep {} running means "
-        "and variances, and it has {} fp32 buffer elements",
-        network.name(), norms.size(), statistics, network.buffers().fp32_elements));
+    return sim::bad_input(
+        fmt::format("convert_sync_batchnorm: '{}' has no batch norms; its {} norm layers would "
+                    "keep {} running means "
+                    "and variances, and it has {} fp32 buffer elements",
+                    network.name(), norms.size(), statistics, network.buffers().fp32_elements));
   return norms;
 }
 
@@ -70,7 +71,8 @@ void NormWriter::backward(const Layer& layer, std::int64_t channels, std::uint32
   // dy and x are read twice and dx written; without dx there is nothing to exchange.
   const Bytes whole = dgrad_traffic(layer, layers.samples, layers.compute);
   if (!layer.has_dgrad) {
-    move(share(forward_traffic(layer, layers.samples, layers.compute), 2, 3), "wgrad " + layer.name);
+    move(share(forward_traffic(layer, layers.samples, layers.compute), 2, 3),
+         "wgrad " + layer.name);
     return;
   }
   move(share(whole, 2, 5), "sums " + layer.name);

@@ -9,8 +9,8 @@
 // All on the critical path, none in a bucket, one after the other: the compute stream waits for
 // every one. They share the communicator of the buckets, so one in backward also waits for whatever
 // bucket was launched before it.
-// Source: torch/nn/modules/_functions.py of 1.13 and 2.x. A network's norm layers are batch norms if
-// its fp32 buffers are their running means and variances, 2C for each.
+// Source: torch/nn/modules/_functions.py of 1.13 and 2.x. A network's norm layers are batch norms
+// if its fp32 buffers are their running means and variances, 2C for each.
 #pragma once
 
 #include <cstddef>

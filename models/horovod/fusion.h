@@ -1,4 +1,5 @@
-// Which tensors Horovod reduces together: Controller::FuseResponses in horovod/common/controller.cc.
+// Which tensors Horovod reduces together: Controller::FuseResponses in
+// horovod/common/controller.cc.
 //
 // The responses of one cycle are taken in their order. A buffer takes the next one if its type is
 // the same and the sum, each tensor padded to 16 bytes (the batched copies' alignment), does not
@@ -20,7 +21,9 @@ inline constexpr std::int64_t kDefaultFusionThreshold = std::int64_t{128} << 20;
 struct HorovodTensor {
   std::int64_t elements = 0;
   Dtype dtype = Dtype::fp32;  // on the wire
-  [[nodiscard]] std::int64_t padded() const { return (elements * element_size(dtype) + 15) / 16 * 16; }
+  [[nodiscard]] std::int64_t padded() const {
+    return (elements * element_size(dtype) + 15) / 16 * 16;
+  }
 };
 
 // Tensors of one AllReduce. A single one is reduced where it lies; several in the fusion buffer.

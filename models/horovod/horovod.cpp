@@ -14,7 +14,8 @@ using sim::Task;
 
 }  // namespace
 
-// What the ranks' controllers hold in common: the rounds of negotiation, and the order of the cache.
+// What the ranks' controllers hold in common: the rounds of negotiation, and the order of the
+// cache.
 class HorovodJob::Controller {
  public:
   struct Round {
@@ -195,8 +196,8 @@ class HorovodJob::Process {
   Task reduce(const FusedTensors& buffer) {
     sim::HostThread& host = *background_;
     const HorovodTensor& first = program_.tensors[buffer.tensors.front()];
-    const auto call = rank_.add_call({0, sim::Collective::all_reduce, buffer.size,
-                                      element_size(first.dtype), 0});
+    const auto call =
+        rank_.add_call({0, sim::Collective::all_reduce, buffer.size, element_size(first.dtype), 0});
     if (!call.ok()) {
       controller_.failure = call.error();
       co_return;
@@ -207,8 +208,8 @@ class HorovodJob::Process {
     if (fused) co_await host.launch(stream, copy(buffer, program_.copy_in));
     co_await host.busy(host.costs().collective_launch);
     rank_.enqueue({call.value(), program_.all_reduce}, {});
-    co_await host.launch(stream, fused ? copy(buffer, program_.copy_out)
-                                       : program_.divide[buffer.tensors.front()]);
+    co_await host.launch(
+        stream, fused ? copy(buffer, program_.copy_out) : program_.divide[buffer.tensors.front()]);
     const GpuEventId done = rank_.record(stream);
     for (const std::uint32_t tensor : buffer.tensors) {
       handles_[tensor].done = done;

@@ -4,15 +4,16 @@
 //   training thread    backward; per gradient its hook: with compression a cast, then the tensor is
 //                      put into the queue with an event of the compute stream. In step() the HOST
 //                      waits for every tensor, the compute stream casts back, then the optimizer
-//   background thread  wakes every cycle_time (HOROVOD_CYCLE_TIME), counted from the last wake-up, or
-//                      as soon as the work of the last cycle allows. All ranks' bit-vectors of ready
-//                      tensors are combined on the CPU, so all ranks' cycles meet: a cycle begins
-//                      with the latest rank. A tensor goes ahead when all ranks have it; one that
-//                      misses a cycle waits for the next. Order is rank 0's in the first iteration,
-//                      kept by the response cache. Then, buffer by buffer (fusion.h), the HOST
-//                      waits until the tensors are there on its GPU, and launches on Horovod's own
-//                      stream: copy into the fusion buffer, AllReduce, copy out with the division.
-//                      A single tensor is reduced and divided in place
+//   background thread  wakes every cycle_time (HOROVOD_CYCLE_TIME), counted from the last wake-up,
+//   or
+//                      as soon as the work of the last cycle allows. All ranks' bit-vectors of
+//                      ready tensors are combined on the CPU, so all ranks' cycles meet: a cycle
+//                      begins with the latest rank. A tensor goes ahead when all ranks have it; one
+//                      that misses a cycle waits for the next. Order is rank 0's in the first
+//                      iteration, kept by the response cache. Then, buffer by buffer (fusion.h),
+//                      the HOST waits until the tensors are there on its GPU, and launches on
+//                      Horovod's own stream: copy into the fusion buffer, AllReduce, copy out with
+//                      the division. A single tensor is reduced and divided in place
 //
 // The first backward_passes_per_step - 1 passes accumulate gradients and send nothing.
 //

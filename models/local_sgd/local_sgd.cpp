@@ -83,8 +83,7 @@ class LocalSgdRank {
     const std::optional<std::uint32_t> group = gradient_group(program_.options, iteration);
     GpuEventId& done = done_.emplace_back();
     if (!group) co_return;
-    const LocalSgdProgram::Bucket& what =
-        program_.buckets[*group][list_of(iteration)][bucket];
+    const LocalSgdProgram::Bucket& what = program_.buckets[*group][list_of(iteration)][bucket];
     co_await rank_.host->launch(rank_.compute, what.divide);
     co_await rank_.issue(what.call, rank_.record(rank_.compute), done);
   }
@@ -207,9 +206,9 @@ void Builder::add_ddp_broadcasts() const {
     return;
   // All indices and the bucket count, then the bucket sizes, as int32.
   for (const std::size_t values : {program.copy_in.size() + 1, program.plan.iterations[2].size()})
-    program.rebuild.push_back(call({*group, Collective::broadcast,
-                                    sim::bytes(static_cast<std::int64_t>(values) * 4), 4, 0},
-                                   "Broadcast bucket layout"));
+    program.rebuild.push_back(call(
+        {*group, Collective::broadcast, sim::bytes(static_cast<std::int64_t>(values) * 4), 4, 0},
+        "Broadcast bucket layout"));
 }
 
 void Builder::add_average() const {
@@ -228,7 +227,8 @@ void Builder::add_average() const {
                               move(size * 2, "divide parameters")};
     return;
   }
-  program.before_average = {move(size * 3, "outer gradient"), move(size * 2, "divide outer gradient")};
+  program.before_average = {move(size * 3, "outer gradient"),
+                            move(size * 2, "divide outer gradient")};
   program.after_average = {move(sim::bytes(elements * kOuterBytes), "outer optimizer"),
                            move(size * 2, "copy to worker")};
 }

@@ -1,16 +1,18 @@
 // Training that averages over all ranks only now and then.
 //
-// post-local SGD, as PyTorch has it (ddp_comm_hooks/post_localSGD_hook.py, model_averaging/averagers
-// .py, optim/post_localSGD_optimizer.py): DDP with a hook that reduces every bucket
+// post-local SGD, as PyTorch has it (ddp_comm_hooks/post_localSGD_hook.py,
+// model_averaging/averagers .py, optim/post_localSGD_optimizer.py): DDP with a hook that reduces
+// every bucket
 //   over all ranks       in the first `start` iterations (start_localSGD_iter)
 //   over the subgroup    after them; without post_local_gradient_allreduce over nobody
 // and behind the optimizer of iteration start + 1 + k period (k = 0, 1, ...) the parameters are
 // averaged: flattened, divided, the HOST waits for the whole GPU, one AllReduce, views of it after.
 //
-// DiLoCo: workers, each one subgroup (or one rank), that train by themselves with DDP inside; behind
-// the optimizer of every period-th iteration the outer gradient, parameters at the last averaging
-// minus those now, is reduced over the ranks of `average` and an outer step with Nesterov momentum
-// taken, which also overwrites the worker's parameters. One flat AllReduce; nothing overlaps it.
+// DiLoCo: workers, each one subgroup (or one rank), that train by themselves with DDP inside;
+// behind the optimizer of every period-th iteration the outer gradient, parameters at the last
+// averaging minus those now, is reduced over the ranks of `average` and an outer step with Nesterov
+// momentum taken, which also overwrites the worker's parameters. One flat AllReduce; nothing
+// overlaps it.
 //
 // Streams and buckets are those of DDP (../ddp): gradients are copied into buckets undivided and
 // divided there, buffers broadcast in every forward over DDP's own group (all ranks; DiLoCo: the
@@ -47,7 +49,7 @@ struct LocalSgdOptions {
   BucketOptions buckets;
   std::int64_t start = 0;  // start_localSGD_iter; 0 for DiLoCo
   std::int64_t period = 4;
-  bool subgroup = false;  // gradients are reduced in one after `start`
+  bool subgroup = false;                    // gradients are reduced in one after `start`
   std::uint32_t average_group = kAllGroup;  // or kAverageGroup, where that is another
   bool broadcast_buffers = true;
   std::int64_t optimizer_bytes = 20;

@@ -29,18 +29,17 @@ models::NeuralNetwork network_of_mb(const std::vector<double>& sizes, models::Dt
   models::NetworkSpec spec;
   spec.name = "sizes";
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    spec.parameters.push_back(
-        {.name = fmt::format("p{}", i),
-         .elements = static_cast<std::int64_t>(sizes[i] * 262'144),
-         .dtype = i % 2 == 1 ? odd : models::Dtype::fp32});
+    spec.parameters.push_back({.name = fmt::format("p{}", i),
+                               .elements = static_cast<std::int64_t>(sizes[i] * 262'144),
+                               .dtype = i % 2 == 1 ? odd : models::Dtype::fp32});
   spec.layers.push_back({.name = "l", .parameters = {"p0"}});
   return models::validate(std::move(spec)).value();
 }
 
 using Lists = std::vector<std::vector<std::uint32_t>>;
 
-// Limit 10 MiB. Broadcast: 4, 8 (12 closes), 6, 6 (12), 1. Reduce: 4 | 8 would make 12 > 10 | 6 would
-// make 14 | 6 -> 12 | 1 -> 7.
+// Limit 10 MiB. Broadcast: 4, 8 (12 closes), 6, 6 (12), 1. Reduce: 4 | 8 would make 12 > 10 | 6
+// would make 14 | 6 -> 12 | 1 -> 7.
 TEST_CASE("data_parallel: the two cutters disagree about who exceeds the limit") {
   const models::NeuralNetwork network = network_of_mb({4, 8, 6, 6, 1}, models::Dtype::fp32);
   CHECK(indices(models::broadcast_pieces(network)) == Lists{{0, 1}, {2, 3}, {4}});
@@ -60,8 +59,8 @@ TEST_CASE("data_parallel: each type has pieces of its own") {
   CHECK(models::reduce_pieces(network)[2].element_size == 2);
 }
 
-// A ring's broadcast or reduce of S moves (n-1) S in all; scatter and gather a block to or from each
-// of the others.
+// A ring's broadcast or reduce of S moves (n-1) S in all; scatter and gather a block to or from
+// each of the others.
 TEST_CASE("data_parallel: bytes of a step") {
   for (const std::int64_t n : {2, 4, 8}) {
     CAPTURE(n);
@@ -76,12 +75,12 @@ TEST_CASE("data_parallel: bytes of a step") {
 
 TEST_CASE("data_parallel: the order on GPU 0 and on the others") {
   const RunResult result = traced_run(job(4), {"data_parallel.iterations=1"});
-  // Parameters of 2, 8, 16 MB and 32 KB: broadcast {2, 8, 16} of 27 MB is not closed at 10,485,759,
-  // since 2 + 8 = 10,485,760 is the limit. Reduce: {2, 8}, {16}, {32 KB}.
+  // Parameters of 2, 8 and 16 MiB and 32 KiB, the limit 10 MiB: {2, 8}, {16}, {32 KiB} both ways.
   const std::vector<std::string> calls{
-      "scatter inputs",    "Broadcast parameters", "Broadcast parameters", "Broadcast parameters",
-      "Broadcast buffers", "Broadcast buffers",    "gather outputs",       "scatter output gradients",
-      "Reduce gradients",  "Reduce gradients",     "Reduce gradients"};
+      "scatter inputs",       "Broadcast parameters",     "Broadcast parameters",
+      "Broadcast parameters", "Broadcast buffers",        "Broadcast buffers",
+      "gather outputs",       "scatter output gradients", "Reduce gradients",
+      "Reduce gradients",     "Reduce gradients"};
   for (const std::uint32_t rank : {0U, 3U}) CHECK(names_on(result, rank, "world") == calls);
   const std::vector<std::string> forward{"l0", "l1", "l2", "l3"};
   const std::vector<std::string> backward{"dgrad l3", "wgrad l3", "dgrad l2", "wgrad l2",
@@ -106,11 +105,12 @@ TEST_CASE("data_parallel: the order on GPU 0 and on the others") {
       CHECK(span.end > last_gradient);
 }
 
-// Four kernels of 10 us of host time each on n threads: one after another under the lock.
+// Four kernels of 10 ms of host time each, which is longer than they run, on n threads: one after
+// another under the lock.
 TEST_CASE("data_parallel: one lock for all threads") {
   const auto first_to_last = [](std::int64_t n, const char* fraction) {
     const RunResult result =
-        traced_run(job(n), {"data_parallel.iterations=1", "parameters.host.op_launch=10us",
+        traced_run(job(n), {"data_parallel.iterations=1", "parameters.host.op_launch=10ms",
                             std::string("data_parallel.gil_fraction=") + fraction});
     sim::Time first = sim::Time::max();
     sim::Time last{};
@@ -122,11 +122,12 @@ TEST_CASE("data_parallel: one lock for all threads") {
     return last - first;
   };
   // Launches of l0 on the first thread and l3 on the last are 4 n - 1 turns of the lock apart.
-  CHECK(first_to_last(8, "1") == sim::microseconds(10 * (4 * 8 - 1)));
-  CHECK(first_to_last(4, "1") == sim::microseconds(10 * (4 * 4 - 1)));
+  CHECK(first_to_last(8, "1") == sim::microseconds(10'000 * (4 * 8 - 1)));
+  CHECK(first_to_last(4, "1") == sim::microseconds(10'000 * (4 * 4 - 1)));
   // Without it threads do not know of each other.
-  CHECK(first_to_last(8, "0") < sim::microseconds(10 * (4 * 8 - 1)));
-  CHECK(first_to_last(8, "0") == first_to_last(4, "0"));
+  CHECK(first_to_last(8, "0") < sim::microseconds(10'000 * (4 * 8 - 1)));
+  CHECK(first_to_last(8, "0") == sim::microseconds(30'000));
+  CHECK(first_to_last(4, "0") == sim::microseconds(30'000));
 }
 
 TEST_CASE("data_parallel: what is refused") {

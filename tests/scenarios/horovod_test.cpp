@@ -48,8 +48,8 @@ TEST_CASE("horovod fusion: up to the threshold, in order") {
   CHECK(lists(models::fuse(tensors, std::vector<std::uint32_t>{4, 0}, 160)) == Lists{{4}, {0}});
 }
 
-// Another type is passed over while what was passed over would fit too: 4 f, 3 h, 2 f under 10 gives
-// {0, 2}, {1}. With 7 h: 4 + 7 > 10, so the buffer ends there.
+// Another type is passed over while what was passed over would fit too: 4 f, 3 h, 2 f under 10
+// gives {0, 2}, {1}. With 7 h: 4 + 7 > 10, so the buffer ends there.
 TEST_CASE("horovod fusion: looks past another type within the threshold") {
   std::vector<HorovodTensor> tensors{{16}, {24, Dtype::fp16}, {8}};
   const std::vector<std::uint32_t> order{0, 1, 2};
@@ -66,7 +66,8 @@ TEST_CASE("horovod fusion: padding") {
   CHECK(models::fuse(tensors, std::vector<std::uint32_t>{2}, 160)[0].size.raw() == 6);
 }
 
-TEST_CASE("horovod: negotiation takes a message per doubling, three times as many before the cache") {
+TEST_CASE(
+    "horovod: negotiation takes a message per doubling, three times as many before the cache") {
   models::HorovodOptions options{.controller_latency = sim::microseconds(20)};
   for (const auto& [ranks, messages] : std::vector<std::pair<std::int64_t, int>>{
            {1, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}, {1024, 10}}) {
@@ -100,17 +101,16 @@ TEST_CASE("horovod: a long cycle fuses all, a threshold of nothing fuses none") 
   CHECK(std::ranges::any_of(long_cycle.notes, [](const std::string& note) {
     return note.starts_with("Horovod reduced 4 tensors in 1 buffers, agreed on in 1 cycles");
   }));
-  const auto single =
-      names_on(traced_run(job(4), {"horovod.HOROVOD_CYCLE_TIME=100",
-                                   "horovod.HOROVOD_FUSION_THRESHOLD=0"}),
-               0, "world");
+  const auto single = names_on(
+      traced_run(job(4), {"horovod.HOROVOD_CYCLE_TIME=100", "horovod.HOROVOD_FUSION_THRESHOLD=0"}),
+      0, "world");
   CHECK(count(single, "AllReduce") == 8);
   CHECK(count(single, "copy into fusion buffer") == 0);
   CHECK(count(single, "divide gradient") == 8);
 }
 
-// Cycle k wakes at k x 100 ms, negotiates for 2 messages of 1 ms, the first time for 6; then comes the
-// AllReduce. An iteration takes one cycle, as its gradients always miss the one that ends it.
+// Cycle k wakes at k x 100 ms, negotiates for 2 messages of 1 ms, the first time for 6; then comes
+// the AllReduce. An iteration takes one cycle, as its gradients always miss the one that ends it.
 TEST_CASE("horovod: a tensor waits for the next cycle") {
   const RunResult result =
       traced_run(job(4), {"horovod.HOROVOD_CYCLE_TIME=100", "horovod.controller_latency=1ms"});
@@ -119,7 +119,9 @@ TEST_CASE("horovod: a tensor waits for the next cycle") {
     if (span.rank == 0 && result.span_names[span.name] == "copy into fusion buffer")
       copies.push_back(span.start);
   REQUIRE(copies.size() == 2);
-  const auto after = [](sim::Time at, int ms) { return at - sim::Time(sim::microseconds(ms * 1000)); };
+  const auto after = [](sim::Time at, int ms) {
+    return at - sim::Time(sim::microseconds(ms * 1000));
+  };
   CHECK(after(copies[0], 106).count() >= 0);
   CHECK(after(copies[0], 107).count() < 0);
   CHECK(after(copies[1], 202).count() >= 0);
@@ -127,9 +129,8 @@ TEST_CASE("horovod: a tensor waits for the next cycle") {
 }
 
 TEST_CASE("horovod: all ranks reduce the same buffers in the same order; late ranks delay cycles") {
-  const RunResult result =
-      traced_run(job(4) + "faults:\n  - {kind: slow-gpu, rank: 2, factor: 3}\n",
-                 {"horovod.HOROVOD_CYCLE_TIME=0.1"});
+  const RunResult result = traced_run(job(4) + "faults: {slow_gpus: [{ranks: [2], factor: 3}]}\n",
+                                      {"horovod.HOROVOD_CYCLE_TIME=0.1"});
   for (const std::uint32_t rank : {1U, 2U, 3U})
     CHECK(names_on(result, rank, "world") == names_on(result, 0, "world"));
 }
@@ -144,8 +145,7 @@ TEST_CASE("horovod: only the last of backward_passes_per_step sends") {
 }
 
 TEST_CASE("horovod: fp16 compression casts every gradient, and back") {
-  const auto compute =
-      names_on(traced_run(job(2), {"horovod.compression=fp16"}), 0, "compute");
+  const auto compute = names_on(traced_run(job(2), {"horovod.compression=fp16"}), 0, "compute");
   CHECK(count(compute, "compress gradient") == 8);
   CHECK(count(compute, "decompress gradient") == 8);
   // The optimizer is behind the last decompression.
@@ -159,8 +159,9 @@ TEST_CASE("horovod: what is refused") {
     return scenario.ok() ? error_of_run(full_scenario(text)) : scenario.error().text();
   };
   CHECK(read("") == "no error");
-  CHECK(read("  HOROVOD_CYCLE_TIME: 0\n").find("s.yaml:7:23: horovod.HOROVOD_CYCLE_TIME: 0 is out") ==
-        0);
+  CHECK(
+      read("  HOROVOD_CYCLE_TIME: 0\n").find("s.yaml:7:23: horovod.HOROVOD_CYCLE_TIME: 0 is out") ==
+      0);
   CHECK(read("  compression: int8\n").find("compression") != std::string::npos);
   CHECK(read("  HOROVOD_FUSION: 1\n").find("unknown key 'HOROVOD_FUSION'") != std::string::npos);
   CHECK(read("  backward_passes_per_step: 0\n").find("out of range") != std::string::npos);

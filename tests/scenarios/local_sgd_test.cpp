@@ -17,8 +17,7 @@ using namespace tests;
 const std::string kPost =
     "  algorithm: post_localSGD\n  start_localSGD_iter: 3\n  period: 2\n  subgroup: pair\n"
     "  iterations: 3\n";
-const std::string kDiloco =
-    "  algorithm: DiLoCo\n  period: 3\n  subgroup: pair\n  iterations: 3\n";
+const std::string kDiloco = "  algorithm: DiLoCo\n  period: 3\n  subgroup: pair\n  iterations: 3\n";
 
 std::int64_t parameters() { return toy_elements() * 4; }
 std::int64_t buffers() { return kToyBuffers * 4 + kToyCounters * 8; }
@@ -40,11 +39,11 @@ TEST_CASE("local_sgd: bytes of every iteration of post-local SGD") {
 }
 
 TEST_CASE("local_sgd: without gradient reduction local iterations send buffers only") {
-  const std::string job = toy_job(
-      "local_sgd",
-      "  algorithm: post_localSGD\n  start_localSGD_iter: 3\n  period: 4\n  iterations: 3\n"
-      "  post_local_gradient_allreduce: false\n",
-      4);
+  const std::string job =
+      toy_job("local_sgd",
+              "  algorithm: post_localSGD\n  start_localSGD_iter: 3\n  period: 4\n  iterations: 3\n"
+              "  post_local_gradient_allreduce: false\n",
+              4);
   CHECK(bytes_of_iteration(job, "local_sgd", 5) == 3 * buffers());
   CHECK(bytes_of_iteration(job, "local_sgd", 5, {"local_sgd.broadcast_buffers=false"}) == 0);
 }
@@ -71,8 +70,7 @@ TEST_CASE("local_sgd: the average over H iterations is that of the formula") {
 }
 
 TEST_CASE("local_sgd: what runs where, and after what") {
-  const RunResult result =
-      traced_run(toy_job("local_sgd", kPost, 4), {"local_sgd.iterations=5"});
+  const RunResult result = traced_run(toy_job("local_sgd", kPost, 4), {"local_sgd.iterations=5"});
   const auto world = names_on(result, 1, "world");
   const auto pair = names_on(result, 1, "pair");
   const auto of = [](const std::vector<std::string>& names, std::string_view name) {
@@ -105,8 +103,9 @@ TEST_CASE("local_sgd: what runs where, and after what") {
   }
   CHECK(forwards == 1);
   CHECK(std::ranges::any_of(result.notes, [](const std::string& note) {
-    return note.starts_with("parameters were averaged in 1 of 5 iterations; the last one, which is "
-                            "shown, is one without averaging");
+    return note.starts_with(
+        "parameters were averaged in 1 of 5 iterations; the last one, which is "
+        "shown, is one without averaging");
   }));
 }
 

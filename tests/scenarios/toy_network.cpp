@@ -29,12 +29,16 @@ std::string toy_model() {
 }
 
 std::string toy_job(const std::string& key, const std::string& block, std::int64_t ranks) {
+  const std::string groups =
+      ranks < 4 ? ""
+                : fmt::format(", groups: {{pair: {{size: 2}}, peers: {{size: {}, stride: 2}}}}",
+                              ranks / 2);
   return fmt::format(
       "railyard: 1\ncluster: {{machine: hgx-h100, nodes: 1}}\n"
-      "ranks: {{count: {}, groups: {{pair: {{size: 2}}, peers: {{size: {}, stride: 2}}}}}}\n"
+      "ranks: {{count: {}{}}}\n"
       "nccl: {{algorithm: Ring, protocol: Simple, channels: 2}}\n{}:\n{}  batch_per_gpu: 8\n"
       "  precision: fp32\n  optimizer: sgd\n{}",
-      ranks, ranks / 2, key, block, toy_model());
+      ranks, groups, key, block, toy_model());
 }
 
 scenarios::RunResult traced_run(const std::string& text, std::vector<std::string> sets) {

@@ -61,8 +61,8 @@ std::vector<std::int64_t> reduced(const DdpOptions& options, std::int64_t iterat
 
 // What the script writes, line by line.
 std::vector<std::string> torch_says() {
-  const auto path = std::filesystem::temp_directory_path() /
-                    fmt::format("railyard_hooks_oracle_{}", getpid());
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("railyard_hooks_oracle_{}", getpid());
   const int status =
       std::system(fmt::format("'{}' '{}/tests/oracle/ddp_hooks.py' '{}'", RAILYARD_TORCH_PYTHON,
                               RAILYARD_SOURCE_DIR, path.string())

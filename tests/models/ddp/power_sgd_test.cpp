@@ -11,7 +11,8 @@ namespace {
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
 PowerSgdBucket split(const Shapes& shapes, std::int64_t rank, double rate = 2) {
-  return power_sgd_bucket(shapes, {.matrix_approximation_rank = rank, .min_compression_rate = rate});
+  return power_sgd_bucket(shapes,
+                          {.matrix_approximation_rank = rank, .min_compression_rate = rate});
 }
 
 }  // namespace
@@ -37,7 +38,8 @@ TEST_CASE("powerSGD: a higher rank compresses fewer") {
 }
 
 // 3 x 1000 at rank 8 has rank 3 at most: 1003 x 3 x 0.9 = 2708.1 < 3000.
-TEST_CASE("powerSGD: the rank is at most the matrix's own, and a low rate compresses even vectors") {
+TEST_CASE(
+    "powerSGD: the rank is at most the matrix's own, and a low rate compresses even vectors") {
   CHECK(split({{3, 1000}}, 8, 0.9).compressed == std::vector<LowRank>{{3, 1000, 3}});
   CHECK(split({{3, 1000}}, 8, 1).compressed.empty());  // 3009 > 3000
   // 100 x 1: 101 x 0.5 < 100, so P has 100 elements and Q one: more than before.
@@ -65,7 +67,8 @@ TEST_CASE("powerSGD: PyTorch's own check of the first iteration") {
   CHECK(check({.start_iter = 2}).ok());
   CHECK(check({.start_iter = 0, .use_error_feedback = false, .warm_start = false}).ok());
   for (const bool feedback : {false, true}) {
-    const auto bad = check({.start_iter = 1, .use_error_feedback = feedback, .warm_start = !feedback});
+    const auto bad =
+        check({.start_iter = 1, .use_error_feedback = feedback, .warm_start = !feedback});
     REQUIRE_FALSE(bad.ok());
     CHECK(bad.error().message.find("start_powerSGD_iter must be above 1, not 1") !=
           std::string::npos);
