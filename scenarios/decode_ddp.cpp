@@ -58,7 +58,8 @@ Result<void> decode_measured(const Place& place, models::DdpMeasured& out) {
   return reader.finish();
 }
 
-// The arguments of PowerSGDState, which belong to its hooks only.
+// The arguments of PowerSGDState, which belong to its hooks only; beside another hook that is named
+// they are left alone, so that hooks can be compared by that one key.
 void read_power_sgd(MapReader& reader, bool used, models::PowerSgdOptions& out) {
   constexpr std::int64_t kMost = std::int64_t{1} << 53;
   reader.optional("matrix_approximation_rank", out.matrix_approximation_rank, 1, 1'000'000);
@@ -68,7 +69,7 @@ void read_power_sgd(MapReader& reader, bool used, models::PowerSgdOptions& out) 
   reader.optional("warm_start", out.warm_start);
   for (const char* key : {"matrix_approximation_rank", "start_powerSGD_iter",
                           "min_compression_rate", "use_error_feedback", "warm_start"})
-    if (!used && reader.has(key))
+    if (!used && !reader.has("comm_hook") && reader.has(key))
       reader.take(reader.find(key)->error("belongs to comm_hook: powerSGD or batched_powerSGD"));
   if (const auto valid = models::check(out); used && !valid.ok())
     reader.take(

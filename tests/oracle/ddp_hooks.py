@@ -19,7 +19,7 @@ import tempfile
 CAP_MB = 0.004
 FIRST_BUCKET_BYTES = 1024
 ITERATIONS = 4
-TIMEOUT_S = 60
+TIMEOUT_S = 150
 
 
 def toy_model():

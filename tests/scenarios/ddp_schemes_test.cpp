@@ -275,6 +275,7 @@ TEST_CASE("ddp: what hooks, norms and join refuse") {
     CHECK_MESSAGE(text.find("s.yaml:10:") == 0, text);
   };
   says("  warm_start: false\n", "warm_start: belongs to comm_hook: powerSGD");
+  CHECK(read("  warm_start: false\n  comm_hook: none\n") == "no error");
   says("  start_powerSGD_iter: 1\n  comm_hook: powerSGD\n",
        "start_powerSGD_iter must be above 1, not 1");
   says("  matrix_approximation_rank: 0\n  comm_hook: powerSGD\n", "0 is out of range");
