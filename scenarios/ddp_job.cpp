@@ -12,8 +12,17 @@ std::string gigabytes(double bytes) { return fmt::format("{:.1f} GB", bytes * 1e
 
 }  // namespace
 
-models::DdpOptions ddp_options(const DdpSpec& spec) {
+Result<models::DdpOptions> ddp_options(const DdpSpec& spec, std::size_t ranks) {
   models::DdpOptions options;
+  options.ranks = static_cast<std::int64_t>(ranks);
+  options.sync_batchnorm = spec.convert_sync_batchnorm;
+  if (!spec.join.empty()) options.join.assign(ranks, spec.iterations);
+  for (const JoinInputs& inputs : spec.join) {
+    if (inputs.rank >= ranks)
+      return sim::bad_input(fmt::format("join names rank {} of a job of {} ranks (0 to {})",
+                                        inputs.rank, ranks, ranks - 1));
+    options.join[inputs.rank] = inputs.iterations;
+  }
   options.buckets = spec.buckets;
   options.batch_per_gpu = spec.batch_per_gpu;
   options.compute = compute_dtype(spec.precision);
@@ -24,7 +33,8 @@ models::DdpOptions ddp_options(const DdpSpec& spec) {
   options.optimizer_states = cost_of(spec.optimizer).states;
   options.iterations = spec.iterations;
   options.accumulation = spec.gradient_accumulation;
-  options.hook = spec.comm_hook;
+  options.hook = spec.hook;
+  options.hook.optimizer_bytes = options.optimizer_bytes;
   options.measured = spec.measured;
   return options;
 }
@@ -33,7 +43,8 @@ Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communica
                                        const models::DdpCall& call) {
   RAILYARD_ASSIGN(sim::CollectiveCall chosen,
                   choose(scenario, world, {call.collective, call.size, call.element_size}));
-  chosen.in_place = true;
+  chosen.root = call.root;
+  chosen.in_place = call.collective != sim::Collective::all_gather;
   return chosen;
 }
 

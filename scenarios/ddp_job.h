@@ -11,7 +11,8 @@
 
 namespace railyard::scenarios {
 
-models::DdpOptions ddp_options(const DdpSpec& spec);
+// For a job of `ranks` ranks. Error: join names others.
+Result<models::DdpOptions> ddp_options(const DdpSpec& spec, std::size_t ranks);
 
 // A collective of DDP with the scenario's choice. PyTorch passes one buffer for input and output.
 Result<sim::CollectiveCall> choose_ddp(const Scenario& scenario, const Communication& world,

@@ -38,22 +38,25 @@ Result<void> add_collectives(const Scenario& scenario, Bound& bound, Estimate& e
 // The calls of all iterations, and how often each is made.
 Result<void> add_ddp_calls(const Scenario& scenario, const models::NeuralNetwork& network,
                            Communication& world, Estimate& estimate) {
-  const models::DdpOptions options = ddp_options(*scenario.ddp);
+  const auto asked = ddp_options(*scenario.ddp, world.group.size());
+  if (!asked.ok()) return at_path(scenario, "ddp.join", asked.error());
+  const models::DdpOptions& options = asked.value();
   const auto plan = models::plan_buckets(network, options.buckets);
   if (!plan.ok()) return at_path(scenario, "ddp", plan.error());
   struct Less {
     bool operator()(const models::DdpCall& a, const models::DdpCall& b) const {
-      return std::tuple(a.collective, a.size, a.element_size) <
-             std::tuple(b.collective, b.size, b.element_size);
+      return std::tuple(a.collective, a.size, a.element_size, a.root) <
+             std::tuple(b.collective, b.size, b.element_size, b.root);
     }
   };
   std::map<models::DdpCall, double, Less> times_of;
-  for (std::int64_t i = 1; i <= std::min(options.iterations, models::kDistinctIterations); ++i) {
-    const bool last = i == models::kDistinctIterations;
-    const double times = last ? static_cast<double>(options.iterations - i + 1) : 1;
-    const models::DdpCalls calls = models::ddp_calls(network, plan.value(), options, i);
-    for (const auto* list : {&calls.rebuild, &calls.buffers, &calls.buckets, &calls.unused})
-      for (const models::DdpCall& call : *list) times_of[call] += times;
+  const std::vector<std::int64_t> distinct = models::distinct_iterations(options);
+  for (std::size_t d = 0; d < distinct.size(); ++d) {
+    const std::int64_t next = d + 1 < distinct.size() ? distinct[d + 1] : options.iterations + 1;
+    const auto times = static_cast<double>(next - distinct[d]);
+    const models::DdpCalls calls = models::ddp_calls(network, plan.value(), options, distinct[d]);
+    for (const models::DdpCall& call : calls.all())
+      if (call.size.raw() > 0) times_of[call] += times;
   }
   for (const auto& [call, times] : times_of) {
     const bool once = scenario.engine.replay && scenario.traffic.empty() &&

@@ -76,6 +76,7 @@ struct CollectiveRow {
 // One gradient bucket of the steady iteration. Times are relative to the start of that iteration.
 struct BucketRow {
   sim::Bytes size{};
+  sim::Bytes sent{};  // of its AllReduces together: less than `size` where a hook compresses
   std::size_t parameters = 0;
   sim::Duration ready{};  // last gradient copied in, on the last rank
   sim::Duration start{};  // first rank enters the collective

@@ -1,5 +1,7 @@
 // A DistributedDataParallel job: builds the program, a GPU and a host thread per rank, runs them,
 // and reads step time, overlap and buckets off the events and spans of the run.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -19,6 +21,10 @@ Result<void> make_plans(RunContext& context, sim::CollectiveRunner& runner,
                         const std::vector<models::DdpCall>& calls,
                         std::vector<sim::PlanId>& plans) {
   for (const models::DdpCall& call : calls) {
+    if (call.size.raw() == 0) {  // NCCL launches nothing
+      plans.emplace_back();
+      continue;
+    }
     RAILYARD_ASSIGN(
         const sim::CollectiveCall chosen,
         choose_ddp(context.scenario, *communications_of(context.bound, std::string(kWorld)).front(),
@@ -30,18 +36,22 @@ Result<void> make_plans(RunContext& context, sim::CollectiveRunner& runner,
   return {};
 }
 
-// The collectives of the iterations that differ; all later ones are like the last of them.
+// The collectives of the iterations that differ.
 Result<void> plan_iterations(RunContext& context, const models::NeuralNetwork& network,
                              const models::DdpOptions& options, sim::CollectiveRunner& runner,
                              models::DdpProgram& program) {
-  const std::int64_t distinct = std::min(options.iterations, models::kDistinctIterations);
-  for (std::int64_t iteration = 1; iteration <= distinct; ++iteration) {
+  for (const std::int64_t iteration : program.distinct) {
     const models::DdpCalls calls = models::ddp_calls(network, program.plan, options, iteration);
     models::DdpCollectives plans;
     RAILYARD_TRY(make_plans(context, runner, calls.rebuild, plans.rebuild));
     RAILYARD_TRY(make_plans(context, runner, calls.buffers, plans.buffers));
-    RAILYARD_TRY(make_plans(context, runner, calls.buckets, plans.buckets));
+    for (const std::vector<models::DdpCall>& bucket : calls.buckets)
+      RAILYARD_TRY(make_plans(context, runner, bucket, plans.buckets.emplace_back()));
     RAILYARD_TRY(make_plans(context, runner, calls.unused, plans.unused));
+    RAILYARD_TRY(make_plans(context, runner, calls.norm_forward, plans.norm_forward));
+    RAILYARD_TRY(make_plans(context, runner, calls.norm_backward, plans.norm_backward));
+    RAILYARD_TRY(make_plans(context, runner, calls.join, plans.join));
+    RAILYARD_TRY(make_plans(context, runner, calls.final_model, plans.final_model));
     program.iterations.push_back(std::move(plans));
   }
   return {};
@@ -55,7 +65,7 @@ std::vector<std::unique_ptr<models::DdpRank>> start_ranks(const models::DdpProgr
     rank->host = job.hosts[r].get();
     rank->compute = job.gpus[r]->add_stream();
     rank->communication = job.gpus[r]->add_stream();
-    if (!program.compress.empty()) rank->callback = job.gpus[r]->add_stream();
+    if (program.callback_stream) rank->callback = job.gpus[r]->add_stream();
     rank->runner = &runner;
     rank->group_rank = r;
     job.hosts[r]->start(models::run_ddp(program, *rank));
@@ -64,12 +74,31 @@ std::vector<std::unique_ptr<models::DdpRank>> start_ranks(const models::DdpProgr
   return ranks;
 }
 
+// What the steady iteration is not.
+void add_notes(const models::DdpOptions& options, RunResult& result) {
+  const bool power_sgd = options.hook.kind == models::CommHook::power_sgd ||
+                         options.hook.kind == models::CommHook::batched_power_sgd;
+  const std::int64_t start = options.hook.power_sgd.start_iter;
+  if (power_sgd && options.iterations <= start)
+    result.notes.push_back(
+        fmt::format("PowerSGD compresses from iteration {} on (start_powerSGD_iter), and {} were "
+                    "run: every bucket was reduced whole",
+                    start + 1, options.iterations));
+  if (!options.join.empty() && options.join.front() < options.iterations)
+    result.notes.push_back(
+        fmt::format("rank 0, whose step is shown, has joined after iteration {}: it only shadows "
+                    "the others",
+                    options.join.front()));
+}
+
 }  // namespace
 
 Result<void> run_ddp_job(RunContext& context) {
   const DdpSpec& spec = *context.scenario.ddp;
   RAILYARD_ASSIGN(const models::NeuralNetwork network, network_of(spec));
-  const models::DdpOptions options = ddp_options(spec);
+  const auto asked = ddp_options(spec, context.bound.world.size());
+  if (!asked.ok()) return at_path(context.scenario, "ddp.join", asked.error());
+  const models::DdpOptions& options = asked.value();
   const models::KernelModel kernels(context.bound.parameters.gpu, options.compute);
   auto built = models::build_ddp_program(network, options, kernels, context.trace);
   if (!built.ok()) return at_path(context.scenario, "ddp", built.error());
@@ -82,19 +111,24 @@ Result<void> run_ddp_job(RunContext& context) {
   const auto ranks = start_ranks(program, *runner, job);
   run_job(context, {runner.get()}, job);
   context.result.stream_names = {"compute", "communication"};
-  if (!program.compress.empty()) context.result.stream_names.emplace_back("hook callback");
+  if (program.callback_stream)
+    context.result.stream_names.emplace_back(
+        options.hook.optimizer_in_backward ? "optimizer in backward" : "hook callback");
   if (!job.finished()) return {};
 
   if (std::string warning =
           memory_warning(network, options, context.bound.parameters.gpu.hbm_capacity);
       !warning.empty())
     context.result.notes.push_back(std::move(warning));
+  add_notes(options, context.result);
   DdpResult result = report_steps({program, ranks, *runner, context.trace});
   result.model = network.name();
   result.model_parameters = models::parameter_count(network);
   const double seconds = sim::to_seconds(result.step_time);
+  const auto active = options.join.empty() ? std::ptrdiff_t(runner->group().size())
+                                           : std::ranges::count(options.join, options.iterations);
   const auto samples = static_cast<double>(spec.batch_per_gpu * spec.gradient_accumulation) *
-                       static_cast<double>(runner->group().size());
+                       static_cast<double>(active);
   result.samples_per_second = seconds > 0 ? samples / seconds : 0;
   context.result.ddp = std::move(result);
   return {};

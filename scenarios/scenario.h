@@ -109,11 +109,18 @@ Result<void> check_traffic(const TrafficPattern& pattern, std::uint32_t ranks);
 Result<std::vector<Flow>> expand_traffic(const Traffic& traffic, std::uint32_t ranks,
                                          std::uint64_t scenario_seed);
 
+struct JoinInputs {
+  std::uint32_t rank = 0;
+  std::int64_t iterations = 1;
+};
+
 struct DdpSpec : TrainingSpec {
   models::BucketOptions buckets;  // of DistributedDataParallel's own arguments
   bool broadcast_buffers = true;
   std::int64_t gradient_accumulation = 1;  // micro-batches per step, all but the last in no_sync()
-  models::CommHook comm_hook = models::CommHook::none;
+  models::HookOptions hook;                // comm_hook and its state; the optimizer in backward
+  bool convert_sync_batchnorm = false;
+  std::vector<JoinInputs> join;  // join(): of ranks that have inputs for fewer iterations
   std::optional<models::DdpMeasured> measured;  // host times of a trace (railyard trace import)
 };
 

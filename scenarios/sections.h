@@ -34,6 +34,7 @@ Result<void> decode(const Place& place, EngineOptions& out);
 
 // decode_ddp.cpp
 Result<void> decode(const Place& place, DdpSpec& out);
+Result<void> decode(const Place& place, JoinInputs& out);
 Result<void> decode(const Place& place, models::NetworkSpec& out);
 Result<void> decode(const Place& place, models::Parameter& out);
 

@@ -25,15 +25,31 @@ Time mark_of(const models::DdpRank& rank, sim::GpuEventId event) {
   return rank.host->gpu().fire_time(event);
 }
 
+// The collectives of one bucket; a hook may make several.
+struct BucketCalls {
+  std::vector<const sim::Schedule*> schedules;
+  std::vector<const sim::CallRecord*> records;
+};
+
+BucketCalls calls_of(const StepReportInput& input, std::size_t iteration, std::size_t bucket) {
+  const models::DdpCollectives& calls =
+      input.program.of_iteration(static_cast<std::int64_t>(iteration));
+  const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
+  BucketCalls out;
+  std::size_t call = marks.bucket_calls[bucket];
+  for (const sim::PlanId plan : calls.buckets[bucket]) {
+    if (!plan.valid()) continue;
+    out.schedules.push_back(&input.runner.schedule(plan));
+    out.records.push_back(&input.runner.records()[call++]);
+  }
+  return out;
+}
+
 BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::size_t bucket,
                      Time origin) {
   const models::BucketList& buckets =
       input.program.plan.of_iteration(static_cast<std::int64_t>(iteration));
-  const models::DdpCollectives& calls =
-      input.program.of_iteration(static_cast<std::int64_t>(iteration));
-  const sim::Schedule& schedule = input.runner.schedule(calls.buckets[bucket]);
-  const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
-  const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + bucket];
+  const BucketCalls of_bucket = calls_of(input, iteration, bucket);
   BucketRow row;
   row.size = buckets[bucket].size;
   row.parameters = buckets[bucket].parameters.size();
@@ -41,13 +57,26 @@ BucketRow bucket_row(const StepReportInput& input, std::size_t iteration, std::s
   for (const auto& rank : input.ranks)
     ready = std::max(ready, mark_of(*rank, rank->marks[iteration - 1].bucket_ready[bucket]));
   row.ready = ready - origin;
-  row.start = *std::ranges::min_element(record.enter) - origin;
-  row.end = record.done - origin;
-  row.algorithm = schedule.call.algorithm;
-  row.protocol = schedule.call.protocol;
-  row.channels = schedule.channels;
-  const Time last_entry = std::max(record.begin, *std::ranges::max_element(record.enter));
-  row.busbw = bus_bandwidth(schedule, record.done - last_entry);
+  double moved = 0;  // GB/s times seconds
+  double seconds = 0;
+  sim::Bytes largest{};
+  for (std::size_t c = 0; c < of_bucket.records.size(); ++c) {
+    const sim::CallRecord& record = *of_bucket.records[c];
+    const sim::Schedule& schedule = *of_bucket.schedules[c];
+    if (c == 0) row.start = *std::ranges::min_element(record.enter) - origin;
+    row.end = record.done - origin;
+    row.sent += schedule.call.size;
+    const Duration time =
+        record.done - std::max(record.begin, *std::ranges::max_element(record.enter));
+    moved += bus_bandwidth(schedule, time) * sim::to_seconds(time);
+    seconds += sim::to_seconds(time);
+    if (c > 0 && schedule.call.size <= largest) continue;
+    largest = schedule.call.size;
+    row.algorithm = schedule.call.algorithm;
+    row.protocol = schedule.call.protocol;
+    row.channels = schedule.channels;
+  }
+  row.busbw = seconds > 0 ? moved / seconds : 0;
   return row;
 }
 
@@ -55,11 +84,10 @@ void find_exposed(const StepReportInput& input, std::size_t iteration, const Int
                   DdpResult& result) {
   const std::uint32_t rank = input.runner.group().front().rank.value();
   const std::vector<Interval> kernels = measure_step(input.trace, rank, step, result);
-  const models::DdpRank::Marks& marks = input.ranks.front()->marks[iteration - 1];
   for (std::size_t b = 0; b < result.buckets.size(); ++b) {
-    const sim::CallRecord& record = input.runner.records()[marks.first_bucket_call + b];
-    const Interval call{record.enter.front(), record.end.front()};
-    result.buckets[b].exposed = sim::uncovered(call, kernels);
+    for (const sim::CallRecord* record : calls_of(input, iteration, b).records)
+      result.buckets[b].exposed +=
+          sim::uncovered(Interval{record->enter.front(), record->end.front()}, kernels);
     const bool largest =
         result.exposing_bucket < 0 ||
         result.buckets[b].exposed >
@@ -101,8 +129,11 @@ DdpResult report_steps(const StepReportInput& input) {
   result.compute_alone +=
       models::alone(input.program.start.kernels) + models::alone(input.program.optimizer.kernels);
   if (passes > 1) result.compute_alone += models::alone(input.program.accumulate) * (passes - 1);
-  for (const auto* hook : {&input.program.compress, &input.program.decompress})
-    if (!hook->empty()) result.compute_alone += models::alone(hook->back());
+  for (const models::BucketHook& hook : input.program.hooks.back()) {
+    for (const std::vector<sim::Kernel>& before : hook.before)
+      result.compute_alone += models::alone(before);
+    result.compute_alone += models::alone(hook.after) + models::alone(hook.last);
+  }
   for (const auto* copies : {&input.program.copy_in, &input.program.copy_out})
     for (std::uint32_t p = 0; p < copies->size(); ++p)
       if (!std::ranges::binary_search(input.program.unused, p))

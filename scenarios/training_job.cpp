@@ -18,6 +18,8 @@ namespace {
 
 // One communicator at work, with the plans of the program's calls on its group.
 struct Running {
+  std::uint32_t group = 0;  // of the program
+  Communication* communication = nullptr;
   std::unique_ptr<sim::CollectiveRunner> runner;
   std::vector<sim::PlanId> plans;  // by CallId; invalid for other groups' calls
 };
@@ -29,23 +31,23 @@ struct Communicators {
 
 constexpr std::size_t kNotMember = ~std::size_t{0};
 
-Result<std::vector<sim::PlanId>> plan_calls(RunContext& context, const TrainingProgram& program,
-                                            std::uint32_t group, Communication& communication,
-                                            sim::CollectiveRunner& runner) {
-  std::vector<sim::PlanId> plans(program.calls->calls().size());
-  for (std::size_t c = 0; c < plans.size(); ++c) {
+// Plans the calls of the table that have none yet.
+Result<void> plan_calls(const RunContext& context, const TrainingProgram& program,
+                        Running& running) {
+  for (std::size_t c = running.plans.size(); c < program.calls->calls().size(); ++c) {
+    running.plans.emplace_back();
     const models::GroupCall& call = program.calls->calls()[c];
-    if (call.group != group) continue;
-    RAILYARD_ASSIGN(
-        sim::CollectiveCall chosen,
-        choose(context.scenario, communication, {call.collective, call.size, call.element_size}));
+    if (call.group != running.group) continue;
+    RAILYARD_ASSIGN(sim::CollectiveCall chosen,
+                    choose(context.scenario, *running.communication,
+                           {call.collective, call.size, call.element_size}));
     chosen.root = call.root;
     chosen.in_place = call.collective == sim::Collective::all_reduce;
-    const auto plan = runner.plan(chosen);
+    const auto plan = running.runner->plan(chosen);
     if (!plan.ok()) return at_call(context.scenario, program.key, chosen.size, plan.error());
-    plans[c] = plan.value();
+    running.plans.back() = plan.value();
   }
-  return plans;
+  return {};
 }
 
 Result<Communicators> make_communicators(RunContext& context, const TrainingProgram& program) {
@@ -56,10 +58,8 @@ Result<Communicators> make_communicators(RunContext& context, const TrainingProg
     for (Communication* communication : communications_of(context.bound, program.groups[g])) {
       for (const sim::Member& member : communication->group)
         out.of_rank[member.rank.index()][g] = out.all.size();
-      Running running;
-      running.runner = make_runner(context, *communication);
-      RAILYARD_ASSIGN(running.plans,
-                      plan_calls(context, program, g, *communication, *running.runner));
+      Running running{g, communication, make_runner(context, *communication), {}};
+      RAILYARD_TRY(plan_calls(context, program, running));
       out.all.push_back(std::move(running));
     }
   return out;
@@ -213,15 +213,20 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
   add_calls(program, first, kernels, context.trace, result);
   add_rates(context, program, result);
   add_memory(context, program, result);
-  context.result.notes.insert(context.result.notes.end(), program.notes.begin(),
-                              program.notes.end());
   return out;
 }
 
 Result<void> run_program(RunContext& context, const TrainingProgram& program) {
-  RAILYARD_ASSIGN(const Communicators communicators, make_communicators(context, program));
+  RAILYARD_ASSIGN(Communicators communicators, make_communicators(context, program));
   Job job = make_job(context, program.host.value_or(context.bound.parameters.host));
   const Ranks ranks = start_ranks(program, communicators, job);
+  const auto add_call = [&](const models::GroupCall& call) -> Result<models::CallId> {
+    const models::CallId id = program.open_calls->add(call);
+    for (Running& running : communicators.all) RAILYARD_TRY(plan_calls(context, program, running));
+    return id;
+  };
+  for (const auto& rank : ranks)
+    if (program.open_calls != nullptr) rank->add_call = add_call;
   for (std::size_t r = 0; r < ranks.size(); ++r) job.hosts[r]->start(program.start(*ranks[r]));
   std::vector<const sim::CollectiveRunner*> runners;
   for (const Running& running : communicators.all) runners.push_back(running.runner.get());
@@ -231,6 +236,8 @@ Result<void> run_program(RunContext& context, const TrainingProgram& program) {
     context.result.stream_names.insert(context.result.stream_names.end(), names->begin(),
                                        names->end());
   if (!job.finished()) return {};
+  if (program.notes)
+    for (std::string& note : program.notes()) context.result.notes.push_back(std::move(note));
   context.result.training = report(context, program, ranks);
   return {};
 }

@@ -25,16 +25,17 @@ struct TrainingProgram {
   const models::NeuralNetwork* network = nullptr;  // null: not known, and `model` is its name
   std::string model;
   const models::CallTable* calls = nullptr;
-  std::vector<std::string> groups;   // names, by the program's groups
-  std::vector<std::string> streams;  // that it adds behind compute and the groups'
+  models::CallTable* open_calls = nullptr;  // the same, where calls are added while it runs
+  std::vector<std::string> groups;          // names, by the program's groups
+  std::vector<std::string> streams;         // that it adds behind compute and the groups'
   std::function<sim::Task(models::WorkloadRank&)> start;
   double samples_per_step = 0;    // of one rank
   double data_ranks = 0;          // how many ranks work on samples of their own
   sim::Duration compute_alone{};  // kernels of one iteration
   std::vector<MemoryRow> memory;
-  std::optional<sim::HostParameters> host;  // where not the profile's
-  double launches = 0;                      // host operations of a rank and iteration, about
-  std::vector<std::string> notes;           // for the result
+  std::function<std::vector<std::string>()> notes;  // what the run should say, asked at its end
+  std::optional<sim::HostParameters> host;          // where not the profile's
+  double launches = 0;  // host operations of a rank and iteration, about
 };
 
 // A workload that is a training scheme: it says what its program is, the rest is the same for all.

@@ -113,7 +113,7 @@ class Zero final : public TrainingWorkload {
     // Per layer and micro-batch: kernels, casts, copies into buckets, fetches.
     training.launches =
         static_cast<double>(network.layers().size()) * 10 * static_cast<double>(micro_batches);
-    training.notes = spec_.notes;
+    training.notes = [this] { return spec_.notes; };
     if (options.value().stage < 3) {
       const auto built = models::build_stage12_program(network, options.value(), kernels, trace);
       if (!built.ok()) return at_path(scenario, "zero", built.error());

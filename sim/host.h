@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,20 @@ struct HostHabits {
   std::function<void()> finished;  // called when the program has ended
 };
 
+class HostThread;
+
+// Raised once by one host thread; others wait for it (HostThread::until).
+class HostFlag {
+ public:
+  [[nodiscard]] bool raised() const { return raised_; }
+  void raise();
+
+ private:
+  friend class HostThread;
+  bool raised_ = false;
+  std::vector<HostThread*> waiting_;
+};
+
 class HostThread final : public EventHandler {
  public:
   // CUDA lets a host run this many launches ahead of a stream before a launch blocks.
@@ -102,6 +117,12 @@ class HostThread final : public EventHandler {
       : queue_(&queue), gpu_(&gpu), costs_(costs) {}
   HostThread(const HostThread&) = delete;
   HostThread& operator=(const HostThread&) = delete;
+
+  // A further thread of this process, with the same GPU and costs and no habits. It must live until
+  // the run is over.
+  [[nodiscard]] std::unique_ptr<HostThread> another_thread() const {
+    return std::make_unique<HostThread>(*queue_, *gpu_, costs_);
+  }
 
   // Begins the program at the current time. Once per host.
   void start(Task program) {
@@ -154,6 +175,18 @@ class HostThread final : public EventHandler {
     void await_resume() const {}
   };
   [[nodiscard]] UntilEvent until(GpuEventId event) { return {this, event}; }
+  // Suspends until another thread has raised the flag, which outlives the wait.
+  struct UntilFlag {
+    HostThread* host;
+    HostFlag* flag;
+    [[nodiscard]] bool await_ready() const { return flag->raised_; }
+    void await_suspend(std::coroutine_handle<> caller) const {
+      host->resume_ = caller;
+      flag->waiting_.push_back(host);
+    }
+    void await_resume() const {}
+  };
+  [[nodiscard]] UntilFlag until(HostFlag& flag) { return {this, &flag}; }
   [[nodiscard]] UntilEvent synchronize(StreamId stream) { return until(gpu_->record(stream)); }
 
   // Host time of one launch, a wait for room in the stream's queue, then the launch itself (a
@@ -189,6 +222,9 @@ class HostThread final : public EventHandler {
   }
 
  private:
+  friend class HostFlag;
+  void wake() { queue_->schedule(queue_->now(), *this, 0, 0); }
+
   static constexpr std::uint32_t kPrepared = 1;  // the argument is a stream; 0: go on
 
   [[nodiscard]] Duration at_pace(Duration time) const {
@@ -223,5 +259,10 @@ class HostThread final : public EventHandler {
   Task program_{nullptr};
   std::coroutine_handle<> resume_;
 };
+
+inline void HostFlag::raise() {
+  raised_ = true;
+  for (HostThread* host : std::exchange(waiting_, {})) host->wake();
+}
 
 }  // namespace railyard::sim

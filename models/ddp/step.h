@@ -15,9 +15,14 @@
 //   no_sync    with gradient accumulation, all micro-batches but the last run inside no_sync(): the
 //              hooks return at once, gradients are added up, nothing is copied or reduced, and the
 //              next forward broadcasts no buffers
-//   hook       fp16_compress_hook and its bf16 twin: copies into the bucket do not divide; a full
-//              bucket is cast and divided on the compute stream, reduced in two bytes an element,
-//              and cast back in the future's callback, on a stream of its own
+//   hook       comm_hook.h: copies into the bucket do not divide; the first kernels of a hook run
+//   on
+//              the compute stream, those behind a collective in the future's callback, on a stream
+//              of its own. PowerSGD's last callback waits for the whole GPU
+//   optimizer  in backward: every parameter's step follows its bucket's AllReduce on a stream of
+//              its own; nothing is copied back, and the end of backward waits for that stream
+//   norm       SyncBatchNorm: sync_batch_norm.h
+//   join       uneven inputs: join.h
 //
 //   measured   with host times from a trace: those of the layers, and DdpMeasured's for what stands
 //              around them. Then launches cost nothing on top, and kernels that flatten buffers are
@@ -37,7 +42,9 @@
 
 #include "models/compute/kernels.h"
 #include "models/ddp/buckets.h"
+#include "models/ddp/calls.h"
 #include "models/ddp/comm_hook.h"
+#include "models/ddp/sync_batch_norm.h"
 #include "models/nn/network.h"
 #include "sim/collective_runner.h"
 #include "sim/gpu.h"
@@ -67,16 +74,25 @@ struct DdpOptions {
   int optimizer_states = 1;           // tensors as large as the parameters that it keeps
   std::int64_t iterations = 3;
   std::int64_t accumulation = 1;  // micro-batches per step, all but the last inside no_sync()
-  CommHook hook = CommHook::none;
+  HookOptions hook;
+  bool sync_batchnorm = false;  // convert_sync_batchnorm: all batch norms
+  std::int64_t ranks = 1;       // of the job
+  // DDP.join: how many iterations each rank has inputs for; empty = no join(). At least one has all
+  // of `iterations`, none has less than one.
+  std::vector<std::int64_t> join;
   std::optional<DdpMeasured> measured;
 };
 
 // What DDP puts on the wire in one iteration.
 struct DdpCollectives {
-  std::vector<sim::PlanId> rebuild;  // broadcasts before the forward, host waits
-  std::vector<sim::PlanId> buffers;  // broadcasts before the forward
-  std::vector<sim::PlanId> buckets;  // in launch order
-  std::vector<sim::PlanId> unused;   // find_unused_parameters: the bitmap's AllReduce
+  std::vector<sim::PlanId> rebuild;               // broadcasts before the forward, host waits
+  std::vector<sim::PlanId> buffers;               // broadcasts before the forward
+  std::vector<std::vector<sim::PlanId>> buckets;  // in launch order; invalid = of no bytes
+  std::vector<sim::PlanId> unused;                // find_unused_parameters: the bitmap's AllReduce
+  std::vector<sim::PlanId> norm_forward;
+  std::vector<sim::PlanId> norm_backward;
+  std::vector<sim::PlanId> join;         // by JoinCall
+  std::vector<sim::PlanId> final_model;  // join: when all have joined
 };
 
 // The program of all ranks: kernels with their times, what arrives after which, and the
@@ -87,6 +103,7 @@ struct DdpProgram {
     std::vector<sim::Kernel> kernels;
     sim::Duration before{};
     sim::Duration after{};
+    std::vector<NormSync> syncs;  // ascending
   };
   struct BackwardStep : Launches {          // recomputed forward, dgrad, wgrad
     std::vector<std::uint32_t> parameters;  // whose gradients are then complete (DDP indices)
@@ -98,10 +115,10 @@ struct DdpProgram {
   std::vector<sim::Kernel> copy_out;    // by DDP index: bucket -> gradient; empty with bucket views
   std::vector<sim::Kernel> accumulate;  // by DDP index: gradient += new one
   std::int64_t accumulation = 1;
-  // With a hook, by iteration (the last serves all later ones) and bucket: cast and division before
-  // the AllReduce, cast behind it. Empty without one.
-  std::vector<std::vector<sim::Kernel>> compress;
-  std::vector<std::vector<sim::Kernel>> decompress;
+  // By entry of `distinct` and bucket.
+  std::vector<std::vector<BucketHook>> hooks;
+  bool callback_stream = false;                 // some hook has kernels behind a collective
+  std::vector<std::vector<sim::Kernel>> zeros;  // join: as `hooks`, of a rank that joined
   Launches optimizer;
   std::vector<sim::Kernel> flatten_buffers;  // as many as DdpCollectives::buffers, or none
   sim::Duration hook{};                      // host, before every gradient's copy into its bucket
@@ -109,33 +126,30 @@ struct DdpProgram {
   std::vector<std::uint32_t> unused;         // DDP indices
   BucketPlan plan;
   std::int64_t iteration_count = 0;
-  std::vector<DdpCollectives> iterations;  // from the first on; the last serves all later ones
+  std::vector<std::int64_t> distinct;      // iterations that differ: each serves those up to the
+                                           // next, ascending from 1
+  std::vector<DdpCollectives> iterations;  // by entry of `distinct`
+  std::vector<std::int64_t> join;          // of DdpOptions
+  [[nodiscard]] std::size_t kind_of(std::int64_t iteration) const {
+    return static_cast<std::size_t>(std::ranges::upper_bound(distinct, iteration) -
+                                    distinct.begin()) -
+           1;
+  }
   [[nodiscard]] const DdpCollectives& of_iteration(std::int64_t iteration) const {
-    return iterations[static_cast<std::size_t>(
-        std::min(iteration, static_cast<std::int64_t>(iterations.size())) - 1)];
+    return iterations[kind_of(iteration)];
   }
   std::uint32_t bucket_name = 0;  // Trace names of the collectives
   std::uint32_t buffer_name = 0;
   std::uint32_t rebuild_name = 0;
   std::uint32_t unused_name = 0;
+  std::uint32_t norm_name = 0;
+  std::uint32_t join_name = 0;
+  std::uint32_t final_name = 0;
 };
 
-// Iterations that may differ: the buckets are rebuilt before the third at the latest, and the
-// fourth is like all that follow.
-inline constexpr std::int64_t kDistinctIterations = 4;
-
-// What a collective of DDP is called with, for whoever turns calls into plans.
-struct DdpCall {
-  sim::Collective collective = sim::Collective::all_reduce;
-  Bytes size{};
-  std::int64_t element_size = 4;
-};
-struct DdpCalls {
-  std::vector<DdpCall> rebuild;
-  std::vector<DdpCall> buffers;
-  std::vector<DdpCall> buckets;
-  std::vector<DdpCall> unused;
-};
+// Iterations that differ from the ones before them, ascending from 1: the buckets are rebuilt
+// before the third at the latest, a hook may begin to compress, ranks may join.
+std::vector<std::int64_t> distinct_iterations(const DdpOptions& options);
 
 // The calls of iteration `iteration` (from 1).
 DdpCalls ddp_calls(const NeuralNetwork& network, const BucketPlan& plan, const DdpOptions& options,
@@ -153,12 +167,12 @@ struct DdpRank {
   struct Marks {
     sim::GpuEventId forward_end, backward_end, end;  // on the compute stream
     std::vector<sim::GpuEventId> bucket_ready;       // by bucket
-    std::uint32_t first_bucket_call = 0;             // number of the runner's call of bucket 0
+    std::vector<std::uint32_t> bucket_calls;  // number of the runner's first call of each bucket
   };
   sim::HostThread* host = nullptr;
   sim::StreamId compute;
   sim::StreamId communication;
-  sim::StreamId callback;  // of a hook's futures
+  sim::StreamId callback;  // of a hook's futures; an optimizer's in backward
   sim::CollectiveRunner* runner = nullptr;
   std::uint32_t group_rank = 0;
   std::uint32_t launched = 0;  // collectives so far: the number of the next one

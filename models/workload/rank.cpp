@@ -17,15 +17,19 @@ CallId CallTable::add(const GroupCall& call) {
 }
 
 sim::Task WorkloadRank::issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done) {
-  Membership& member = groups[(*calls)[what.call].group];
   co_await host->busy(host->costs().collective_launch);
+  done = enqueue(what, after);
+}
+
+sim::GpuEventId WorkloadRank::enqueue(NamedCall what, sim::GpuEventId after) {
+  Membership& member = groups[(*calls)[what.call].group];
   wait(member.stream, after);
   host->gpu().launch_collective(member.stream, *member.runner, member.group_rank,
                                 (*member.plans)[what.call.index()], what.name);
-  done = host->gpu().record(member.stream);
   if (keep_issued)
     issued.push_back({what, member.launched, static_cast<std::uint32_t>(marks.size()) - 1});
   ++member.launched;
+  return host->gpu().record(member.stream);
 }
 
 }  // namespace railyard::models

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "sim/collective_runner.h"
 #include "sim/gpu.h"
 #include "sim/host.h"
+#include "sim/result.h"
 
 namespace railyard::models {
 
@@ -91,6 +93,9 @@ struct WorkloadRank {
   std::vector<Marks> marks;
   std::vector<IssuedCall> issued;  // kept where `keep_issued` is set
   bool keep_issued = false;
+  // Plans a call that is not in the table yet, for programs that decide sizes while they run. Empty
+  // unless the program asked for it.
+  std::function<sim::Result<CallId>(const GroupCall&)> add_call;
 
   // An event of what a stream has been given so far.
   sim::GpuEventId record(sim::StreamId stream) const { return host->gpu().record(stream); }
@@ -100,6 +105,8 @@ struct WorkloadRank {
   }
   // The host launches the call; its group's stream runs it behind `after`, and `done` is its end.
   sim::Task issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done);
+  // The same without host time, for a thread that launches on several GPUs; returns the call's end.
+  sim::GpuEventId enqueue(NamedCall what, sim::GpuEventId after);
   // The next iteration begins: its marks, all yet to be recorded.
   Marks& begin_iteration() { return marks.emplace_back(); }
   [[nodiscard]] const Membership& member(CallId call) const { return groups[(*calls)[call].group]; }

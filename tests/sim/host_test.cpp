@@ -319,5 +319,31 @@ TEST_CASE("host: the program's own work at the host's pace, stalls as they are")
   CHECK(machine.log == at_microseconds({13, 28}));
 }
 
+// Two threads of one process: the second goes on when the first raises the flag, at 30, and a wait
+// for a flag that was raised is none.
+Task raises(Machine& machine, HostFlag& flag) {
+  co_await machine.host.busy(30_us);
+  flag.raise();
+  co_await machine.host.busy(5_us);
+}
+Task waits(Machine& machine, HostThread& thread, HostFlag& flag) {
+  co_await thread.until(flag);
+  machine.log.push_back(thread.now());
+  co_await thread.launch(machine.stream, {.alone = 2_us});
+  co_await thread.until(flag);
+  machine.log.push_back(thread.now());
+}
+TEST_CASE("host: threads of one process wait for each other's flags") {
+  Machine machine({.op_launch = 4_us});
+  HostFlag flag;
+  const std::unique_ptr<HostThread> other = machine.host.another_thread();
+  other->start(waits(machine, *other, flag));
+  CHECK_FALSE(flag.raised());
+  CHECK(machine.run(raises(machine, flag)) == Time(36_us));  // the kernel: 34 to 36
+  CHECK(flag.raised());
+  CHECK(other->finished());
+  CHECK(machine.log == std::vector<Time>{Time(30_us), Time(34_us)});
+}
+
 }  // namespace
 }  // namespace railyard::sim

@@ -27,6 +27,7 @@ Json byte_list(const std::vector<sim::Bytes>& sizes) {
 Json bucket_json(const BucketRow& bucket, std::size_t index) {
   return {{"index", index},
           {"size_bytes", bucket.size.raw()},
+          {"sent_bytes", bucket.sent.raw()},
           {"parameters", bucket.parameters},
           {"ready_us", exact_us(bucket.ready)},
           {"start_us", exact_us(bucket.start)},

@@ -45,9 +45,11 @@ std::string iterations(const DdpResult& ddp, const SummaryStyle& style) {
   return heading("Iterations", style) + table.text();
 }
 
-std::vector<std::string> cells(const BucketRow& bucket, std::size_t index, const TimeUnit& unit) {
+std::vector<std::string> cells(const BucketRow& bucket, std::size_t index, const TimeUnit& unit,
+                               bool compressed) {
   return {std::to_string(index),
-          human(bucket.size),
+          compressed ? fmt::format("{} as {}", human(bucket.size), human(bucket.sent))
+                     : human(bucket.size),
           std::to_string(bucket.parameters),
           unit(bucket.ready),
           unit(bucket.start),
@@ -73,13 +75,15 @@ std::string buckets(const DdpResult& ddp, const SummaryStyle& style) {
                {"busbw GB/s"},
                {titled("exposed")}});
   const std::size_t n = ddp.buckets.size();
+  const bool compressed =
+      std::ranges::any_of(ddp.buckets, [](const BucketRow& row) { return row.sent != row.size; });
   const bool all = style.full || n <= kLongList;
   for (std::size_t i = 0; i < n; ++i) {
     if (!all && i == kShownEnds) {
       table.add({"...", "", "", "", "", "", "", "", "", ""});
       i = n - kShownEnds;
     }
-    table.add(cells(ddp.buckets[i], i, unit));
+    table.add(cells(ddp.buckets[i], i, unit, compressed));
   }
   std::string text =
       heading("Gradient buckets of the steady iteration, times from its start", style) +

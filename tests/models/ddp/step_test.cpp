@@ -91,9 +91,9 @@ TEST_CASE("marks: where the report finds the buckets") {
   const ToyJob job(toy_network(kFour), toy_options());
   const auto& marks = job.rank(0).marks;
   REQUIRE(marks.size() == 4);
-  CHECK(marks[0].first_bucket_call == 0);
-  CHECK(marks[1].first_bucket_call == 3);  // one bucket and two broadcasts before
-  CHECK(marks[2].first_bucket_call == 6);
+  CHECK(marks[0].bucket_calls[0] == 0);
+  CHECK(marks[1].bucket_calls[0] == 3);  // one bucket and two broadcasts before
+  CHECK(marks[2].bucket_calls[0] == 6);
   CHECK(marks[2].bucket_ready.size() == 3);
   sim::Gpu& gpu = job.rank(0).host->gpu();
   const sim::Time origin = job.end_of(2);
@@ -328,7 +328,7 @@ TEST_CASE("what goes on the wire in each iteration") {
   CHECK(second.buffers[1].size == sim::bytes(800));
   CHECK(second.buffers[1].element_size == 8);
   REQUIRE(second.buckets.size() == 3);
-  CHECK(second.buckets[1].size == sim::bytes(2'000'000));
+  CHECK(second.buckets[1][0].size == sim::bytes(2'000'000));
   CHECK(second.unused.empty());
   CHECK(calls(3).rebuild.empty());
 

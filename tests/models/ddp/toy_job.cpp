@@ -192,11 +192,17 @@ ToyJob::ToyJob(const models::NeuralNetwork& network, const ToyOptions& options)
       network, options.ddp, models::KernelModel(toy_gpu(), options.ddp.compute), s.trace);
   REQUIRE_MESSAGE(program.ok(), (program.ok() ? "" : program.error().text()));
   s.program = std::move(program).value();
-  const std::int64_t distinct = std::min(options.ddp.iterations, models::kDistinctIterations);
-  for (std::int64_t i = 1; i <= distinct; ++i) {
+  for (const std::int64_t i : s.program.distinct) {
     const models::DdpCalls calls = models::ddp_calls(network, s.program.plan, options.ddp, i);
-    s.program.iterations.push_back({s.plans(calls.rebuild), s.plans(calls.buffers),
-                                    s.plans(calls.buckets), s.plans(calls.unused)});
+    models::DdpCollectives& plans = s.program.iterations.emplace_back();
+    plans.rebuild = s.plans(calls.rebuild);
+    plans.buffers = s.plans(calls.buffers);
+    for (const auto& bucket : calls.buckets) plans.buckets.push_back(s.plans(bucket));
+    plans.unused = s.plans(calls.unused);
+    plans.norm_forward = s.plans(calls.norm_forward);
+    plans.norm_backward = s.plans(calls.norm_backward);
+    plans.join = s.plans(calls.join);
+    plans.final_model = s.plans(calls.final_model);
   }
   for (std::size_t r = 0; r < options.hosts.size(); ++r) {
     const sim::HostParameters& host = options.hosts[r];
@@ -210,6 +216,7 @@ ToyJob::ToyJob(const models::NeuralNetwork& network, const ToyOptions& options)
     rank->host = s.hosts.back().get();
     rank->compute = s.gpus.back()->add_stream();
     rank->communication = s.gpus.back()->add_stream();
+    if (s.program.callback_stream) rank->callback = s.gpus.back()->add_stream();
     rank->runner = &s.runner;
     rank->group_rank = static_cast<std::uint32_t>(r);
     s.hosts.back()->start(models::run_ddp(s.program, *rank));
