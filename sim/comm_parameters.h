@@ -103,8 +103,8 @@ struct NetworkParameters {
   Bytes rendezvous_to{};       // longest one; 0 = none does
   Duration rendezvous_cost{};  // proxy's time on top
   // Sockets (TCP) instead of InfiniBand verbs. A thread that only sends moves 3.75 GB/s (Broadcast
-  // over loopback), a proxy that sends and receives at once 2 GB/s each way (AllReduce on two g4dn);
-  // 0 = no limit.
+  // over loopback), a proxy that sends and receives at once 2 GB/s each way (AllReduce on two
+  // g4dn); 0 = no limit.
   Bandwidth socket_rate = gigabytes_per_second(3.75);  // of one stream or proxy
   // Small AllReduces of two nodes take 24 us more by TCP than by RDMA on the same Slingshot wire:
   // two hops of 12 us, of which two proxies' system calls take 2 us each.

@@ -44,11 +44,11 @@ struct ConnectionCost {
   bool staged = false;
   Bandwidth wire_cap{};  // staged: rate of its flow (TCP streams); 0 = no limit
   bool fetched = false;
-  Duration send_service{};     // per message; send_service_time() has all of it
-  Bandwidth send_byte_rate{};  // wire bytes that the proxy itself looks at; 0 = none
-  Bytes rendezvous_from{};     // messages of so many wire bytes ...
-  Bytes rendezvous_to{};       // ... to so many take
-  Duration rendezvous{};       // so much longer
+  Duration send_service{};             // per message; send_service_time() has all of it
+  Bandwidth send_byte_rate{};          // wire bytes that the proxy itself looks at; 0 = none
+  Bytes rendezvous_from{};             // messages of so many wire bytes ...
+  Bytes rendezvous_to{};               // ... to so many take
+  Duration rendezvous{};               // so much longer
   Duration recv_service{};             // per message; recv_service_time() has all of it
   Bandwidth recv_byte_rate{};          // wire bytes that the proxy itself moves; 0 = none
   Duration recv_busy{};                // of the proxy, behind what nobody waits for it to do

@@ -203,11 +203,11 @@ class Executor final : public EventHandler, public FlowListener {
   std::vector<Bandwidth> solo_;          // by connection: solo_rate()
   std::vector<FlowId> lane_flows_;       // by lane, of LaneCost; none if no lane has one
   std::vector<std::uint32_t> grouped_lanes_;
-  std::vector<LaneGroup> groups_;              // sorted by (rank, channel, batch)
-  std::vector<std::uint32_t> group_of_;        // by lane
-  std::vector<std::uint32_t> first_group_;     // by rank, one more at the end
-  std::vector<std::uint32_t> lanes_left_;      // by rank
-  std::vector<std::int64_t> proxy_free_;  // by rank
+  std::vector<LaneGroup> groups_;           // sorted by (rank, channel, batch)
+  std::vector<std::uint32_t> group_of_;     // by lane
+  std::vector<std::uint32_t> first_group_;  // by rank, one more at the end
+  std::vector<std::uint32_t> lanes_left_;   // by rank
+  std::vector<std::int64_t> proxy_free_;    // by rank
   std::uint32_t ranks_left_ = 0;
   std::int64_t origin_ = -1;  // first start
   std::uint64_t digest_ = 0;

@@ -40,7 +40,8 @@
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
 // time PER CONNECTION AND DIRECTION here and recv_busy is nobody's; the fluid engine has one proxy
-// per rank, which is the same where a rank's connections are not busy at once. Ties: the first of the lists above is named as the reason.
+// per rank, which is the same where a rank's connections are not busy at once. Ties: the first of
+// the lists above is named as the reason.
 #pragma once
 
 #include <array>

@@ -11,9 +11,9 @@
 //                latency = L + P.net_hop_latency (+ flush for Simple)    credit = completion = L
 //                send service = network.proxy_send (+ wire bytes / ll_check_rate with LL: the proxy
 //                checks the flags; + rendezvous_cost by size); recv_service = network.proxy_recv
-//                for Simple; LL and LL128 flags are seen without the proxy, which must post the next
-//                receive all the same (recv_busy = network.proxy_recv). With PXN the relay's proxy
-//                sends. Every protocol is step-granular (no cut-through)
+//                for Simple; LL and LL128 flags are seen without the proxy, which must post the
+//                next receive all the same (recv_busy = network.proxy_recv). With PXN the relay's
+//                proxy sends. Every protocol is step-granular (no cut-through)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   host memory  see host_stops.h: shared-memory transport, network without GPUDirect, sockets, PXN
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch

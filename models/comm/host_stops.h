@@ -16,10 +16,10 @@
 //                   Simple, shared memory  + 4 H  (the same poll and its way back; then the data)
 //                   Simple, network        + 2 H  (net_hop_latency has the poll)
 //   sockets         host memory on both sides. With helper threads wire_cap = socket_rate x
-//                   streams, of which a message has one per 64 KiB; without, the sender's proxy
-//                   moves the bytes of all its connections at socket_rate, one message after the
-//                   other. Latency + socket_latency; both proxies' services + socket_message; the
-//                   receiving proxy serves every protocol
+//                   streams, of which a message has one per 64 KiB; without, the two proxies move
+//                   the bytes, of all that they send and receive, at socket_rate, one message after
+//                   the other. Latency + socket_latency; both proxies' services + socket_message;
+//                   the receiving proxy serves every protocol
 //   relay (PXN)     the sender writes over NVLink into the relay's memory: latency + P.hop_latency;
 //                   LL, whose buffers are in host memory, writes them there itself
 //

@@ -119,9 +119,10 @@ TEST_CASE("the top of a scenario") {
 }
 
 TEST_CASE("exactly one workload") {
-  CHECK(error_of(with("")) ==
-        "s.yaml:1:1: a workload is missing: one of 'ddp', 'collectives', 'fsdp', 'fsdp1', "
-        "'megatron', 'zero', 'data_parallel', 'horovod', 'local_sgd', 'replay', 'kv' and 'traffic'");
+  CHECK(
+      error_of(with("")) ==
+      "s.yaml:1:1: a workload is missing: one of 'ddp', 'collectives', 'fsdp', 'fsdp1', "
+      "'megatron', 'zero', 'data_parallel', 'horovod', 'local_sgd', 'replay', 'kv' and 'traffic'");
   CHECK(error_of(with_run("ddp: {model: resnet50, batch_per_gpu: 1, precision: fp32, "
                           "optimizer: sgd}"))
             .starts_with("s.yaml:1:1: one workload is expected: 'ddp' and 'collectives' exclude"));

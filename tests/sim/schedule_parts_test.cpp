@@ -195,9 +195,10 @@ TEST_CASE("receive service: bytes that the proxy moves") {
 
 // A and B, 16 bytes each, from rank 0 by rank 1 to rank 2. They come to rank 1 at 131 and 147 ns.
 //
-// Proxies take 5 ns a send and 7 a receive. Rank 1 sees A at 138, has it ready to be sent at 148, and
-// its proxy is with B until 154: A leaves at 159, B (ready at 164) at 175 behind it; 100 ns later
-// each is received in 7 and used in 10: 308. With a proxy for each direction A would leave at 153.
+// Proxies take 5 ns a send and 7 a receive. Rank 1 sees A at 138, has it ready to be sent at 148,
+// and its proxy is with B until 154: A leaves at 159, B (ready at 164) at 175 behind it; 100 ns
+// later each is received in 7 and used in 10: 308. With a proxy for each direction A would leave at
+// 153.
 TEST_CASE("a rank's proxy is one thread for what it sends and what it receives") {
   const Schedule schedule = tests::broadcast_chain(3, 32, 16).done();
   Costs costs = simple_costs(schedule);

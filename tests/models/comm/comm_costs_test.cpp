@@ -287,6 +287,7 @@ TEST_CASE("a relay is a way point: its links and their latency are on the route"
   const ConnectionCost cost = cost_of(machine, schedule);
   CHECK(cost.route == route({0, 1, 6, 3, 4, 5}));
   CHECK(cost.completion == 1'205_ns);  // two NVLinks more
+  CHECK(cost.relay_rank == 1);         // whose proxy sends
 }
 
 TEST_CASE("a connection is one flow to the fabric: its hash depends on ranks and channel alone") {
