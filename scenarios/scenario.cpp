@@ -37,9 +37,7 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
     return place.error("a workload is missing: one of 'ddp', 'collectives'" + keys +
                        " and 'traffic'");
   }
-  const bool communicates = scenario.workload ? !scenario.workload->groups().empty() ||
-                                                    !scenario.workload->own_groups().empty()
-                                              : !named.empty();
+  const bool communicates = scenario.workload ? scenario.workload->communicates() : !named.empty();
   if (communicates && scenario.nccl.empty() && !scenario.nccl_setup.choose)
     return place.error(
         "the key 'nccl' is missing: 'nccl: auto' lets NCCL's rules choose, or name algorithm, "

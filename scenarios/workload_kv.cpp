@@ -163,7 +163,10 @@ class Kv final : public Workload {
   std::string_view key() const override { return "kv"; }
   bool trains() const override { return false; }
   std::vector<std::string> groups() const override { return {}; }
-  std::vector<NamedGroup> own_groups() const override {
+  bool communicates() const override {
+    return spec_.prefill.tensor_parallel > 1 || spec_.decode.tensor_parallel > 1;
+  }
+  Result<std::vector<NamedGroup>> own_groups(std::uint32_t) const override {
     std::vector<NamedGroup> groups;
     if (spec_.prefill.tensor_parallel > 1)
       groups.push_back({std::string(kPrefillGroup), {}, ranks_of(spec_.prefill, 0)});
