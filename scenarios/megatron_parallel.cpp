@@ -85,6 +85,11 @@ class ModelParallel final : public TrainingWorkload {
       out.push_back({models::group_name(group.kind, group.number), {}, group.ranks});
     return out;
   }
+  // Up to the first rank of the last stage.
+  std::uint32_t traced_ranks(std::uint32_t world) const override {
+    const auto stages = static_cast<std::uint32_t>(spec_.sizes.pipeline);
+    return world / stages * (stages - 1) + 1;
+  }
 
  private:
   [[nodiscard]] Result<models::ParallelSizes> sizes_in(std::size_t world) const {

@@ -117,11 +117,16 @@ const std::string& label_of(const TrainingProgram& program, std::uint32_t group)
   return program.labels.empty() ? program.groups[group] : program.labels[group];
 }
 
+// A Scatter in place of two ranks is a send and a receive.
+bool is_message(const sim::Schedule& schedule) {
+  return schedule.call.collective == sim::Collective::scatter && schedule.ranks == 2 &&
+         schedule.call.in_place;
+}
+
 // The mean over the group; of a message, what this rank sends of it.
 sim::Bytes sent_by_rank(const sim::Schedule& schedule, std::uint32_t group_rank) {
   const sim::Bytes all = sim::totals(schedule).payload;
-  if (schedule.call.collective != sim::Collective::scatter)
-    return all / static_cast<std::int64_t>(schedule.ranks);
+  if (!is_message(schedule)) return all / static_cast<std::int64_t>(schedule.ranks);
   return group_rank == schedule.call.root ? all : sim::bytes(0);
 }
 
@@ -131,7 +136,9 @@ CallRow empty_row(const TrainingProgram& program, const models::GroupCall& call,
   row.collective = call.collective;
   row.group = label_of(program, call.group);
   row.ranks = schedule.ranks;
-  row.size = sim::nccl_tests_size(call.collective, call.size, schedule.ranks);
+  row.message = is_message(schedule);
+  row.size =
+      row.message ? call.size : sim::nccl_tests_size(call.collective, call.size, schedule.ranks);
   row.algorithm = schedule.call.algorithm;
   row.protocol = schedule.call.protocol;
   return row;

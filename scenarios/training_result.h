@@ -13,6 +13,7 @@ namespace railyard::scenarios {
 // The collectives of one kind and size on one group, in the steady iteration.
 struct CallRow {
   sim::Collective collective = sim::Collective::all_reduce;
+  bool message = false;  // from one stage to another: NCCL's send and receive
   std::string group;
   std::size_t ranks = 0;
   sim::Bytes size{};  // nccl-tests' size column

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 namespace railyard::scenarios {
 namespace {
 
 struct Wait {
   std::uint32_t missing = 0;
-  sim::Collective collective = sim::Collective::all_reduce;
+  std::string_view what;
 };
 using Waits = std::map<std::uint32_t, std::vector<Wait>>;  // by rank of the job
 
@@ -19,13 +20,15 @@ void add_waits(const sim::CollectiveRunner& runner, Waits& waits) {
     return std::ranges::find(record.end, sim::Time::max()) != record.end.end();
   });
   if (open == runner.records().end()) return;
-  const sim::Collective collective = runner.schedule(open->plan).call.collective;
+  const sim::CollectiveCall& call = runner.schedule(open->plan).call;
+  const bool message =
+      call.collective == sim::Collective::scatter && call.in_place && runner.group().size() == 2;
+  const std::string_view what = message ? "a message" : sim::to_text(call.collective);
   for (std::size_t a = 0; a < open->enter.size(); ++a) {
     if (open->enter[a] == sim::Time::max() || open->end[a] != sim::Time::max()) continue;
     for (std::size_t b = 0; b < open->enter.size(); ++b)
       if (open->enter[b] == sim::Time::max())
-        waits[runner.group()[a].rank.value()].push_back(
-            {runner.group()[b].rank.value(), collective});
+        waits[runner.group()[a].rank.value()].push_back({runner.group()[b].rank.value(), what});
   }
 }
 
@@ -69,8 +72,8 @@ std::string wait_cycle(const std::vector<const sim::CollectiveRunner*>& runners)
   for (std::size_t i = 0; i + 1 < cycle.size(); ++i) {
     const auto& from = waits.at(cycle[i]);
     const auto wait = std::ranges::find(from, cycle[i + 1], &Wait::missing);
-    text += fmt::format("{} waits in {} for rank {}", i == 0 ? "" : ", which",
-                        sim::to_text(wait->collective), cycle[i + 1]);
+    text += fmt::format("{} waits in {} for rank {}", i == 0 ? "" : ", which", wait->what,
+                        cycle[i + 1]);
   }
   return text;
 }

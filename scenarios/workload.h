@@ -40,6 +40,8 @@ class Workload {
   [[nodiscard]] virtual bool communicates() const { return !groups().empty(); }
   // Whether its result is that of training steps (RunResult::training).
   [[nodiscard]] virtual bool trains() const { return true; }
+  // Its report needs the spans of so many ranks, from the first on.
+  [[nodiscard]] virtual std::uint32_t traced_ranks(std::uint32_t /*world*/) const { return 1; }
   // Adds what the run will cost.
   virtual Result<void> add_estimate(const Scenario& scenario, Bound& bound,
                                     Estimate& estimate) const = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace railyard::models {
 namespace {
@@ -202,27 +203,34 @@ class Builder {
     }
   }
 
-  void add_backward(const std::vector<const LayerShard*>& units,
-                    const std::map<std::uint32_t, std::uint32_t>& bucket_of, StageOps& ops,
-                    std::vector<StageOp>& out) const {
+  using Units = std::vector<const LayerShard*>;
+
+  void add_backward(const Units& units, const std::map<std::uint32_t, std::uint32_t>& bucket_of,
+                    StageOps& ops, std::vector<StageOp>& out) const {
     std::map<std::uint32_t, std::size_t> left, uses;  // by bucket, by parameter
     for (const auto& [parameter, bucket] : bucket_of) ++left[bucket];
     for (const LayerShard* unit : units)
       for (const ParameterShard& p : unit->parameters) ++uses[p.index];
+    std::int64_t open = -2;  // the block whose backward is under way
     for (auto at = units.rbegin(); at != units.rend(); ++at) {
       const LayerShard& unit = **at;
-      const bool opens_block = at == units.rbegin() || (*std::prev(at))->block != unit.block;
-      if (options_.stage.layers.recompute && opens_block && is_block(unit))
-        for (const LayerShard* again : units)
-          if (again->block == unit.block) ops.forward(*again, true, out);
+      if (std::exchange(open, unit.block) != unit.block) recompute(unit, units, ops, out);
       ops.backward(unit, out);
       for (const ParameterShard& p : unit.parameters) {
         const auto found = bucket_of.find(p.index);
-        if (found == bucket_of.end() || --uses[p.index] > 0) continue;
-        if (--left[found->second] == 0)
+        const bool complete = found != bucket_of.end() && --uses[p.index] == 0;
+        if (complete && --left[found->second] == 0)
           out.push_back({.kind = StageOp::Kind::reduce, .slot = found->second});
       }
     }
+  }
+
+  // The block of `unit` runs forward again, where it does.
+  void recompute(const LayerShard& unit, const Units& units, StageOps& ops,
+                 std::vector<StageOp>& out) const {
+    if (!options_.stage.layers.recompute || !is_block(unit)) return;
+    for (const LayerShard* again : units)
+      if (again->block == unit.block) ops.forward(*again, true, out);
   }
 
   [[nodiscard]] bool is_block(const LayerShard& unit) const {

@@ -209,12 +209,22 @@ class Sharding {
     }
     if (LayerShard* same = to_fuse(unit)) {
       add(same->layer.work, unit.layer.work);
-      same->parameters.insert(same->parameters.end(), unit.parameters.begin(),
-                              unit.parameters.end());
+      fuse_parameters(unit, *same);
       return;
     }
     blocks_done_ = std::max(blocks_done_, unit.block);
     model_.units.push_back(std::move(unit));
+  }
+
+  // One weight (and one bias) of a fused linear layer; every expert keeps its own.
+  static void fuse_parameters(const LayerShard& unit, LayerShard& same) {
+    const bool one =
+        unit.role == ShardRole::column && unit.parameters.size() == same.parameters.size();
+    for (std::size_t i = 0; i < unit.parameters.size(); ++i)
+      if (one)
+        same.parameters[i].elements += unit.parameters[i].elements;
+      else
+        same.parameters.push_back(unit.parameters[i]);
   }
 
   [[nodiscard]] std::int64_t block_of(const Layer& layer) const {

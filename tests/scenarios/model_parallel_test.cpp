@@ -278,8 +278,13 @@ TEST_CASE("model parallel: the bubble is (q - 1) / (m v) of the ideal time") {
         const double ideal = m * 8 * 0.030 / q;
         const double step = sim::to_seconds(result.training->step_time);
         CHECK(step / ideal - 1 == doctest::Approx((q - 1.0) / (m * v)).epsilon(0.01));
-        for (const StageRow& row : result.training->stages)
+        for (const StageRow& row : result.training->stages) {
+          CHECK(sim::to_seconds(row.compute) == doctest::Approx(ideal).epsilon(0.01));
+          CHECK(row.waited >= sim::Duration{});
+          CHECK(row.exposed >= sim::Duration{});
+          CHECK(row.idle >= sim::Duration{});
           CHECK(row.compute + row.waited + row.exposed + row.idle == result.training->step_time);
+        }
       }
 }
 
@@ -299,7 +304,7 @@ TEST_CASE("model parallel: a schedule that cannot go on names who waits for whom
       equal_blocks(2, 1, 2, "  pipeline_schedule: [\"F0 B0 F1 B1\", \"F0 F1 B0 B1\"]\n")));
   REQUIRE_FALSE(stuck.unfinished.empty());
   CHECK(stuck.unfinished.front() ==
-        "deadlock: rank 0 waits in Scatter for rank 1, which waits in Scatter for rank 0");
+        "deadlock: rank 0 waits in a message for rank 1, which waits in a message for rank 0");
 }
 
 TEST_CASE("model parallel: what the file says wrong has a line") {

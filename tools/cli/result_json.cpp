@@ -57,7 +57,7 @@ void add_step(Json& out, const scenarios::StepResult& step) {
 }
 
 Json call_json(const scenarios::CallRow& row) {
-  return {{"collective", sim::to_text(row.collective)},
+  return {{"collective", row.message ? "message" : sim::to_text(row.collective)},
           {"group", row.group},
           {"ranks", row.ranks},
           {"size_bytes", row.size.raw()},

@@ -45,7 +45,7 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                {"exposed"},
                {"busbw"}});
   for (const CallRow& row : result.calls)
-    table.add({std::string(sim::to_text(row.collective)),
+    table.add({row.message ? "message" : std::string(sim::to_text(row.collective)),
                fmt::format("{} ({})", row.group, row.ranks), human(row.size),
                std::to_string(row.count),
                fmt::format("{} {}", sim::to_text(row.algorithm), sim::to_text(row.protocol)),
