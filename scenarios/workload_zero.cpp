@@ -86,7 +86,7 @@ class Zero final : public TrainingWorkload {
       if (*group) names.push_back(**group);
     return names;
   }
-  std::vector<NamedGroup> own_groups() const override {
+  Result<std::vector<NamedGroup>> own_groups(std::uint32_t) const override {
     const auto size = static_cast<std::uint32_t>(spec_.options.zero_hpz_partition_size);
     if (size == 1) return {};
     const std::string name(kSecondaryName);
