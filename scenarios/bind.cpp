@@ -177,9 +177,12 @@ Result<std::unique_ptr<Bound>> bind(const Scenario& scenario) {
     if (found == scenario.groups.end()) return sim::bad_input("unknown group '" + name + "'");
     RAILYARD_TRY(add_named_group(scenario, *found, *bound));
   }
-  if (scenario.workload)
-    for (const NamedGroup& group : scenario.workload->own_groups())
+  if (scenario.workload) {
+    const auto own = scenario.workload->own_groups(static_cast<std::uint32_t>(bound->world.size()));
+    if (!own.ok()) return at_path(scenario, scenario.workload->key(), own.error());
+    for (const NamedGroup& group : own.value())
       RAILYARD_TRY(add_named_group(scenario, group, *bound));
+  }
   RAILYARD_TRY(check_roots(scenario, *bound));
   return bound;
 }

@@ -153,8 +153,12 @@ Result<void> decode(const Place& place, models::NetworkSpec& out) {
 }
 
 void read_training(MapReader& reader, TrainingSpec& out) {
+  read_training(reader, out, "batch_per_gpu");
+}
+
+void read_training(MapReader& reader, TrainingSpec& out, std::string_view batch) {
   if (const auto model = reader.find_required("model")) reader.take(decode_model(*model, out));
-  reader.required("batch_per_gpu", out.batch_per_gpu, 1, kMaxBatch);
+  reader.required(batch, out.batch_per_gpu, 1, kMaxBatch);
   std::int64_t size = 0;
   if (reader.optional("sequence_length", size, 1, kMaxBatch)) out.sequence_length = size;
   if (reader.optional("image_size", size, 1, kMaxBatch)) out.image_size = size;

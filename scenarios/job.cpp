@@ -4,6 +4,7 @@
 
 #include "scenarios/faults.h"
 #include "scenarios/host.h"
+#include "scenarios/wait_cycle.h"
 
 namespace railyard::scenarios {
 
@@ -37,6 +38,7 @@ void run_job(RunContext& context, const std::vector<const sim::CollectiveRunner*
   if (context.result.outcome != sim::EventQueue::Outcome::drained || job.finished()) return;
   constexpr std::size_t kLines = 32;
   std::vector<std::string>& lines = context.result.unfinished;
+  if (std::string cycle = wait_cycle(runners); !cycle.empty()) lines.push_back(std::move(cycle));
   for (const sim::CollectiveRunner* runner : runners)
     for (std::string& line : runner->waiting(kLines))
       if (lines.size() < kLines) lines.push_back(std::move(line));

@@ -70,7 +70,11 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
                             const SharedState& shared) {
   RunResult result;
   sim::Simulation simulation(bound.topology, *bound.costs);
-  sim::Trace trace(std::max(1U, options.trace_ranks));
+  const std::uint32_t wanted =
+      scenario.workload
+          ? scenario.workload->traced_ranks(static_cast<std::uint32_t>(bound.world.size()))
+          : 1;
+  sim::Trace trace(std::max(wanted, options.trace_ranks));
   RunContext context{scenario, options, bound, simulation, trace, shared, result, {}, {}};
   if (shared.facts != nullptr) shared.facts->limiting.assign(bound.topology.links.size(), false);
   RAILYARD_ASSIGN(const std::unique_ptr<TrafficSource> traffic, start_traffic(context));
@@ -106,7 +110,8 @@ Result<RunResult> run_bound(const Scenario& scenario, const RunOptions& options,
   result.profile = scenario.parameters.name;
   result.trace_hash = trace.hash();
   result.span_names = trace.names();
-  if (options.trace_ranks > 0) result.spans = trace.spans();
+  for (const sim::Span& span : trace.spans())
+    if (span.rank < options.trace_ranks) result.spans.push_back(span);
   return result;
 }
 

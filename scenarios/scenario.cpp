@@ -49,9 +49,7 @@ Result<void> check_workload(const Place& place, const Scenario& scenario) {
     return place.error("a workload is missing: one of 'ddp', 'collectives'" + keys +
                        " and 'traffic'");
   }
-  const bool communicates = scenario.workload ? !scenario.workload->groups().empty() ||
-                                                    !scenario.workload->own_groups().empty()
-                                              : !named.empty();
+  const bool communicates = scenario.workload ? scenario.workload->communicates() : !named.empty();
   if (scenario.backend != Backend::nccl) return check_backend(place, scenario);
   const auto machine = topologies::cluster_machine(scenario.cluster);
   if (communicates && machine.ok() && machine.value().processors_only)

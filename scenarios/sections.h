@@ -40,6 +40,8 @@ Result<void> decode(const Place& place, models::Parameter& out);
 
 // decode_training.cpp: a kernel's time alone, or {before: ..., time: ..., after: ...}.
 Result<void> decode(const Place& place, models::MeasuredPass& out);
+// read_training() of a scheme that calls batch_per_gpu by another name.
+void read_training(MapReader& reader, TrainingSpec& out, std::string_view batch);
 
 // explore.cpp
 Result<void> decode(const Place& place, Exploration& out);

@@ -42,7 +42,8 @@ Result<void> plan_calls(const RunContext& context, const TrainingProgram& progra
                     choose(context.scenario, *running.communication,
                            {call.collective, call.size, call.element_size}));
     chosen.root = call.root;
-    chosen.in_place = call.collective == sim::Collective::all_reduce;
+    chosen.in_place = call.collective == sim::Collective::all_reduce ||
+                      call.collective == sim::Collective::scatter;
     const auto plan = running.runner->plan(chosen);
     if (!plan.ok()) return at_call(context.scenario, program.key, chosen.size, plan.error());
     running.plans.back() = plan.value();
@@ -77,9 +78,10 @@ std::vector<std::unique_ptr<models::WorkloadRank>> start_ranks(const TrainingPro
   std::vector<std::unique_ptr<models::WorkloadRank>> ranks;
   for (std::size_t r = 0; r < job.hosts.size(); ++r) {
     auto rank = std::make_unique<models::WorkloadRank>();
+    rank->index = static_cast<std::uint32_t>(r);
     rank->host = job.hosts[r].get();
     rank->calls = program.calls;
-    rank->keep_issued = r == 0;
+    rank->keep_issued = r == 0 || std::ranges::find(program.stages, r) != program.stages.end();
     rank->compute = job.gpus[r]->add_stream();
     for (const std::size_t index : communicators.of_rank[r]) {
       models::Membership member;
@@ -111,13 +113,32 @@ sim::Time last_end(const Ranks& ranks, std::size_t iteration) {
   return last;
 }
 
+const std::string& label_of(const TrainingProgram& program, std::uint32_t group) {
+  return program.labels.empty() ? program.groups[group] : program.labels[group];
+}
+
+// A Scatter in place of two ranks is a send and a receive.
+bool is_message(const sim::Schedule& schedule) {
+  return schedule.call.collective == sim::Collective::scatter && schedule.ranks == 2 &&
+         schedule.call.in_place;
+}
+
+// The mean over the group; of a message, what this rank sends of it.
+sim::Bytes sent_by_rank(const sim::Schedule& schedule, std::uint32_t group_rank) {
+  const sim::Bytes all = sim::totals(schedule).payload;
+  if (!is_message(schedule)) return all / static_cast<std::int64_t>(schedule.ranks);
+  return group_rank == schedule.call.root ? all : sim::bytes(0);
+}
+
 CallRow empty_row(const TrainingProgram& program, const models::GroupCall& call,
                   const sim::Schedule& schedule) {
   CallRow row;
   row.collective = call.collective;
-  row.group = program.groups[call.group];
+  row.group = label_of(program, call.group);
   row.ranks = schedule.ranks;
-  row.size = sim::nccl_tests_size(call.collective, call.size, schedule.ranks);
+  row.message = is_message(schedule);
+  row.size =
+      row.message ? call.size : sim::nccl_tests_size(call.collective, call.size, schedule.ranks);
   row.algorithm = schedule.call.algorithm;
   row.protocol = schedule.call.protocol;
   return row;
@@ -146,13 +167,36 @@ void add_calls(const TrainingProgram& program, const models::WorkloadRank& rank,
     const Interval call{record.enter[member.group_rank], record.end[member.group_rank]};
     const sim::Time last = *std::ranges::max_element(record.enter);
     ++row.count;
-    row.sent += sim::totals(schedule).payload / static_cast<std::int64_t>(schedule.ranks);
+    row.sent += sent_by_rank(schedule, member.group_rank);
     row.time += call.end - call.start;
     row.waited += std::min(last, call.end) - call.start;
     row.exposed += sim::uncovered(call, kernels);
     on_wire[place->second] += record.done - std::max(record.begin, last);
     row.busbw = bus_bandwidth(schedule, on_wire[place->second] / row.count);
   }
+}
+
+// What the first rank of a stage did in the last iteration.
+StageRow stage_row(const TrainingProgram& program, const models::WorkloadRank& rank,
+                   const sim::Trace& trace, const Interval& step) {
+  StageRow row;
+  row.rank = rank.index;
+  StepResult own;
+  const std::vector<Interval> kernels = measure_step(trace, rank.index, step, own);
+  row.compute = own.compute;
+  std::vector<Interval> neighbours;
+  for (const models::IssuedCall& issued : rank.issued) {
+    const models::GroupCall& call = (*program.calls)[issued.what.call];
+    if (issued.iteration + 1 != rank.marks.size() || call.collective != sim::Collective::scatter)
+      continue;
+    const models::Membership& member = rank.member(issued.what.call);
+    const sim::CallRecord& record = member.runner->records()[issued.number];
+    neighbours.push_back({record.enter[member.group_rank], record.end[member.group_rank]});
+  }
+  row.waited = sim::uncovered(sim::united(std::move(neighbours)), kernels);
+  row.exposed = own.exposed - row.waited;
+  row.idle = step.end - step.start - row.compute - own.exposed;
+  return row;
 }
 
 void add_rates(const RunContext& context, const TrainingProgram& program, TrainingResult& result) {
@@ -211,6 +255,10 @@ std::shared_ptr<TrainingResult> report(RunContext& context, const TrainingProgra
       measure_step(context.trace, context.bound.world.front().rank.value(),
                    {origin, fired(first, marks.end)}, result);
   add_calls(program, first, kernels, context.trace, result);
+  for (const std::uint32_t rank : program.stages)
+    result.stages.push_back(
+        stage_row(program, *ranks[rank], context.trace,
+                  {last_end(ranks, iterations - 1), last_end(ranks, iterations)}));
   add_rates(context, program, result);
   add_memory(context, program, result);
   return out;
@@ -232,7 +280,8 @@ Result<void> run_program(RunContext& context, const TrainingProgram& program) {
   for (const Running& running : communicators.all) runners.push_back(running.runner.get());
   run_job(context, runners, job);
   context.result.stream_names = {"compute"};
-  for (const std::vector<std::string>* names : {&program.groups, &program.streams})
+  const auto& group_streams = program.labels.empty() ? program.groups : program.labels;
+  for (const std::vector<std::string>* names : {&group_streams, &program.streams})
     context.result.stream_names.insert(context.result.stream_names.end(), names->begin(),
                                        names->end());
   if (!job.finished()) return {};

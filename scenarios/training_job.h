@@ -26,12 +26,15 @@ struct TrainingProgram {
   std::string model;
   const models::CallTable* calls = nullptr;
   models::CallTable* open_calls = nullptr;  // the same, where calls are added while it runs
-  std::vector<std::string> groups;          // names, by the program's groups
-  std::vector<std::string> streams;         // that it adds behind compute and the groups'
+  // Names, by the program's groups; a name may stand twice: two communicators of the same ranks.
+  std::vector<std::string> groups;
+  std::vector<std::string> labels;   // what the report calls them; empty: their names
+  std::vector<std::string> streams;  // that it adds behind compute and the groups'
   std::function<sim::Task(models::WorkloadRank&)> start;
-  double samples_per_step = 0;    // of one rank
-  double data_ranks = 0;          // how many ranks work on samples of their own
-  sim::Duration compute_alone{};  // kernels of one iteration
+  std::vector<std::uint32_t> stages;  // the first rank of every pipeline stage; empty: no pipeline
+  double samples_per_step = 0;        // of one rank
+  double data_ranks = 0;              // how many ranks work on samples of their own
+  sim::Duration compute_alone{};      // kernels of one iteration
   std::vector<MemoryRow> memory;
   std::function<std::vector<std::string>()> notes;  // what the run should say, asked at its end
   std::optional<sim::HostParameters> host;          // where not the profile's

@@ -13,6 +13,7 @@ namespace railyard::scenarios {
 // The collectives of one kind and size on one group, in the steady iteration.
 struct CallRow {
   sim::Collective collective = sim::Collective::all_reduce;
+  bool message = false;  // from one stage to another: NCCL's send and receive
   std::string group;
   std::size_t ranks = 0;
   sim::Bytes size{};  // nccl-tests' size column
@@ -32,9 +33,21 @@ struct MemoryRow {
   double bytes = 0;
 };
 
+// A pipeline stage in the steady iteration, as its first rank saw it. The four parts make up the
+// step.
+struct StageRow {
+  std::uint32_t rank = 0;
+  sim::Duration compute{};  // some kernel runs
+  sim::Duration waited{};   // none, and messages of neighbours are under way: the pipeline's bubble
+                            // and their transfer
+  sim::Duration exposed{};  // none, and other collectives are
+  sim::Duration idle{};     // nothing
+};
+
 struct TrainingResult : StepResult {
   std::string scheme;             // "FSDP2"
   std::vector<CallRow> calls;     // in the order of their first issue
+  std::vector<StageRow> stages;   // of a pipeline, in its order
   std::vector<MemoryRow> memory;  // per GPU, activations not counted
   double memory_capacity = 0;
   double sequence_length = 0;  // tokens of a sample; 0 = samples are no sequences

@@ -33,12 +33,17 @@ class Workload {
   [[nodiscard]] virtual std::string_view key() const = 0;
   // Groups whose communicators it uses: `world` or names of ranks.groups.
   [[nodiscard]] virtual std::vector<std::string> groups() const = 0;
-  // Groups of its own, which the scenario does not name.
-  [[nodiscard]] virtual std::vector<NamedGroup> own_groups() const;
+  // Groups of its own in a world of so many ranks, which the scenario does not name; several of one
+  // name are communicators of their own. An error names the key that does not fit (Error::where).
+  [[nodiscard]] virtual Result<std::vector<NamedGroup>> own_groups(std::uint32_t world) const;
+  // Whether it makes collectives at all.
+  [[nodiscard]] virtual bool communicates() const { return !groups().empty(); }
   // Whether its result is that of training steps (RunResult::training).
   [[nodiscard]] virtual bool trains() const { return true; }
   // Whether it sends anything beside collectives, so that none of those may be replayed.
   [[nodiscard]] virtual bool sends() const { return false; }
+  // Its report needs the spans of so many ranks, from the first on.
+  [[nodiscard]] virtual std::uint32_t traced_ranks(std::uint32_t /*world*/) const { return 1; }
   // Adds what the run will cost.
   virtual Result<void> add_estimate(const Scenario& scenario, Bound& bound,
                                     Estimate& estimate) const = 0;

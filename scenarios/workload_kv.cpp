@@ -73,7 +73,11 @@ class Kv final : public Workload {
     for (const CollectiveRun& run : spec_.beside) names.push_back(run.group);
     return names;
   }
-  std::vector<NamedGroup> own_groups() const override {
+  bool communicates() const override {
+    return spec_.prefill.tensor_parallel > 1 || spec_.decode.tensor_parallel > 1 ||
+           !spec_.beside.empty();
+  }
+  Result<std::vector<NamedGroup>> own_groups(std::uint32_t) const override {
     std::vector<NamedGroup> groups;
     if (spec_.prefill.tensor_parallel > 1)
       groups.push_back({std::string(kPrefillGroup), {}, ranks_of(spec_.prefill, 0)});

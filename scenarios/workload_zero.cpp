@@ -86,11 +86,17 @@ class Zero final : public TrainingWorkload {
       if (*group) names.push_back(**group);
     return names;
   }
-  std::vector<NamedGroup> own_groups() const override {
+  Result<std::vector<NamedGroup>> own_groups(std::uint32_t world) const override {
+    std::vector<NamedGroup> groups;
     const auto size = static_cast<std::uint32_t>(spec_.options.zero_hpz_partition_size);
-    if (size == 1) return {};
+    if (size == 1) return groups;
+    if (world % size != 0)
+      return Error{sim::ErrorCode::bad_input,
+                   fmt::format("{} ranks are not divided by {}", world, size),
+                   "zero_hpz_partition_size"};
     const std::string name(kSecondaryName);
-    return {{name, topologies::SubGroupSpec{.name = name, .size = size, .stride = 1}, {}}};
+    groups.push_back({name, topologies::SubGroupSpec{.name = name, .size = size, .stride = 1}, {}});
+    return groups;
   }
 
  private:

@@ -6,7 +6,9 @@
 
 namespace railyard::scenarios {
 
-std::vector<NamedGroup> Workload::own_groups() const { return {}; }
+Result<std::vector<NamedGroup>> Workload::own_groups(std::uint32_t) const {
+  return std::vector<NamedGroup>();
+}
 
 std::span<const WorkloadKind> workload_kinds() {
   static constexpr std::array kKinds{WorkloadKind{"fsdp", decode_fsdp},

@@ -137,6 +137,14 @@ void place_buckets(const NeuralNetwork& network, const std::vector<MegatronBucke
 
 std::vector<MegatronBucket> megatron_buckets(const NeuralNetwork& network,
                                              const MegatronOptions& options) {
+  std::vector<std::int64_t> elements;
+  for (const Parameter& parameter : network.parameters())
+    elements.push_back(parameter.requires_grad ? parameter.elements : 0);
+  return megatron_buckets(elements, options);
+}
+
+std::vector<MegatronBucket> megatron_buckets(const std::vector<std::int64_t>& elements,
+                                             const MegatronOptions& options) {
   const bool aligned = options.use_distributed_optimizer;
   const std::int64_t limit = bucket_limit(options);
   const std::int64_t end = std::lcm(options.data_parallel, kBucketAlignment);
@@ -149,13 +157,12 @@ std::vector<MegatronBucket> megatron_buckets(const NeuralNetwork& network,
     begin = at;
   };
   bool open = false;
-  for (std::size_t p = network.parameters().size(); p-- > 0;) {
-    const Parameter& parameter = network.parameters()[p];
-    if (!parameter.requires_grad) continue;
+  for (std::size_t p = elements.size(); p-- > 0;) {
+    if (elements[p] == 0) continue;
     if (!open) buckets.emplace_back();
     open = true;
     if (aligned) at = round_up(at, kParameterAlignment);
-    at += parameter.elements;
+    at += elements[p];
     buckets.back().parameters.push_back(static_cast<std::uint32_t>(p));
     if (limit == 0 || at - begin < limit) continue;
     close();

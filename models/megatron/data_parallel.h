@@ -55,6 +55,9 @@ struct MegatronBucket {
 // The buckets in the order in which backward fills them. Cost: O(parameters).
 std::vector<MegatronBucket> megatron_buckets(const NeuralNetwork& network,
                                              const MegatronOptions& options);
+// The same of parameters with so many elements, in registration order; 0 = needs no gradient.
+std::vector<MegatronBucket> megatron_buckets(const std::vector<std::int64_t>& elements,
+                                             const MegatronOptions& options);
 
 struct MegatronProgram {
   struct Layer {

@@ -2,15 +2,15 @@
 
 namespace railyard::models {
 
-CallId CallTable::add(const GroupCall& call) {
+CallId CallTable::add(const GroupCall& call, std::int64_t times) {
   const Key key(call.group, call.collective, call.size, call.element_size, call.root);
   const auto found = known_.find(key);
   if (found != known_.end()) {
-    ++uses_[found->second.index()];
+    uses_[found->second.index()] += times;
     return found->second;
   }
   const CallId id(calls_.size());
-  uses_.push_back(1);
+  uses_.push_back(times);
   calls_.push_back(call);
   known_.emplace(key, id);
   return id;

@@ -45,9 +45,10 @@ struct GroupCall {
 // Every distinct call of a program, once.
 class CallTable {
  public:
-  CallId add(const GroupCall& call);
+  // `times`: how often an iteration makes it.
+  CallId add(const GroupCall& call, std::int64_t times = 1);
   [[nodiscard]] const std::vector<GroupCall>& calls() const { return calls_; }
-  // How often a call was added: about how often an iteration makes it.
+  // About how often an iteration makes the call.
   [[nodiscard]] std::int64_t uses(CallId call) const { return uses_[call.index()]; }
   [[nodiscard]] const GroupCall& operator[](CallId call) const { return calls_[call.index()]; }
 
@@ -81,6 +82,7 @@ struct IssuedCall {
 };
 
 struct WorkloadRank {
+  std::uint32_t index = 0;  // of the world
   sim::HostThread* host = nullptr;
   sim::StreamId compute;
   std::vector<Membership> groups;  // by the program's groups
@@ -105,7 +107,8 @@ struct WorkloadRank {
   }
   // The host launches the call; its group's stream runs it behind `after`, and `done` is its end.
   sim::Task issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done);
-  // The same without host time, for a thread that launches on several GPUs; returns the call's end.
+  // The same without host time: for the calls of a group launch but its first, and for a thread that
+  // launches on several GPUs. Returns the call's end.
   sim::GpuEventId enqueue(NamedCall what, sim::GpuEventId after);
   // The next iteration begins: its marks, all yet to be recorded.
   Marks& begin_iteration() { return marks.emplace_back(); }

@@ -318,7 +318,7 @@ TEST_CASE("zero: what is refused, and what is warned of") {
       "zero.reduce_bucket_size: a whole number of elements is expected");
   has(error_of(job(3, "  zero_quantized_gradients: true\n")),
       "zero.zero_quantized_gradients: needs intra_node_group and inter_node_group");
-  has(error_of(job(3, "  zero_hpz_partition_size: 3\n")), "do not divide by size 3");
+  has(error_of(job(3, "  zero_hpz_partition_size: 3\n")), "zero_hpz_partition_size");
   has(error_of(job(2, "  bucket: 1\n")), "unknown key 'bucket'");
   const RunResult small = good_run(full_scenario(job(3), {"parameters.gpu.hbm_capacity=1MB"}));
   CHECK(std::ranges::any_of(small.notes, [](const std::string& note) {

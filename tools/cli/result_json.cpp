@@ -58,7 +58,7 @@ void add_step(Json& out, const scenarios::StepResult& step) {
 }
 
 Json call_json(const scenarios::CallRow& row) {
-  return {{"collective", sim::to_text(row.collective)},
+  return {{"collective", row.message ? "message" : sim::to_text(row.collective)},
           {"group", row.group},
           {"ranks", row.ranks},
           {"size_bytes", row.size.raw()},
@@ -82,6 +82,14 @@ void add_training(Json& out, const scenarios::TrainingResult& training) {
   Json calls = Json::array();
   for (const scenarios::CallRow& row : training.calls) calls.push_back(call_json(row));
   out["calls"] = std::move(calls);
+  Json stages = Json::array();
+  for (const scenarios::StageRow& row : training.stages)
+    stages.push_back({{"rank", row.rank},
+                      {"kernels_us", exact_us(row.compute)},
+                      {"waits_for_stages_us", exact_us(row.waited)},
+                      {"other_exposed_us", exact_us(row.exposed)},
+                      {"idle_us", exact_us(row.idle)}});
+  if (!training.stages.empty()) out["stages"] = std::move(stages);
   Json memory;
   for (const scenarios::MemoryRow& row : training.memory) memory[row.what] = row.bytes;
   out["memory_bytes"] = std::move(memory);

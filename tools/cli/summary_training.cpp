@@ -45,7 +45,7 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                {"exposed"},
                {"busbw"}});
   for (const CallRow& row : result.calls)
-    table.add({std::string(sim::to_text(row.collective)),
+    table.add({row.message ? "message" : std::string(sim::to_text(row.collective)),
                fmt::format("{} ({})", row.group, row.ranks), human(row.size),
                std::to_string(row.count),
                fmt::format("{} {}", sim::to_text(row.algorithm), sim::to_text(row.protocol)),
@@ -56,6 +56,25 @@ std::string calls(const TrainingResult& result, const SummaryStyle& style) {
                           "rank, and "
                           "exposed with no kernel beside; busbw in GB/s",
                           unit.name),
+              kWidth, "  ") +
+         "\n";
+}
+
+std::string stages(const TrainingResult& result, const SummaryStyle& style) {
+  if (result.stages.empty()) return "";
+  const TimeUnit unit = unit_for(result.step_time);
+  Table table({{"stage"}, {"rank"}, {"kernels"}, {"waits for stages"}, {"other comm"}, {"idle"}});
+  for (std::size_t i = 0; i < result.stages.size(); ++i) {
+    const scenarios::StageRow& row = result.stages[i];
+    table.add({std::to_string(i), std::to_string(row.rank), unit(row.compute), unit(row.waited),
+               unit(row.exposed), unit(row.idle)});
+  }
+  return heading("Pipeline stages in the steady iteration", style) + table.text() +
+         wrap(fmt::format(
+                  "  their first ranks; times in {}: kernels run; none does, and messages of "
+                  "the stages beside it are awaited (bubble and transfer); other "
+                  "collectives are exposed; nothing happens",
+                  unit.name),
               kWidth, "  ") +
          "\n";
 }
@@ -83,6 +102,7 @@ std::string summary_training(const TrainingResult& result, const SummaryStyle& s
   text += step_table(result, "", "reductions still under way, optimizer");
   if (result.flops_per_gpu > 0) text += "  " + rates(result) + "\n";
   text += iterations(result, style);
+  text += stages(result, style);
   text += calls(result, style);
   text += memory(result, style);
   return text;
