@@ -61,7 +61,6 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
        {&arrival_, &head_, &credit_, &completed_, &issue_, &size_})
     each->resize(count * ring_);
   lanes_.resize(schedule_->lanes.size());
-  proxy_free_.assign(schedule_->ranks, 0);
   group_lanes();
   ranks_left_ = 0;
   reset();
@@ -128,6 +127,7 @@ void Executor::reset() {
     group.left = group.count;
     lanes_left_[group.rank] += group.count;
   }
+  proxy_free_.assign(schedule_->ranks, 0);  // nothing of an earlier call is left to do
   ranks_left_ = schedule_->ranks;
   origin_ = -1;
   digest_ = 0;

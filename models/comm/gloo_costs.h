@@ -14,8 +14,8 @@
 //   links               line rate x efficiency (of full TCP segments: 1448 payload bytes of 1538 on
 //                       the wire, or of 1514 where a shaper counts them)
 //
-// (L = sum of link latencies.) A device thread serves one message after the other (send and receive
-// apart), a connection sends one segment after the other.
+// (L = sum of link latencies.) A device thread serves one message after the other, sent or
+// received; a connection sends one segment after the other.
 //
 // Processor time of a call and rank, for the utilisation that a result reports:
 //   bytes sent and received / G.stream_rate + messages sent and received x G.message

@@ -107,8 +107,8 @@ struct WorkloadRank {
   }
   // The host launches the call; its group's stream runs it behind `after`, and `done` is its end.
   sim::Task issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done);
-  // The same without host time: for the calls of a group launch but its first, and for a thread that
-  // launches on several GPUs. Returns the call's end.
+  // The same without host time: for the calls of a group launch but its first, and for a thread
+  // that launches on several GPUs. Returns the call's end.
   sim::GpuEventId enqueue(NamedCall what, sim::GpuEventId after);
   // The next iteration begins: its marks, all yet to be recorded.
   Marks& begin_iteration() { return marks.emplace_back(); }

@@ -141,7 +141,7 @@ TEST_CASE("fsdp1: gradients are divided before and after the reduction") {
   }
 }
 
-TEST_CASE("fsdp1: no_sync reduces once; parameters are gathered all the same") {
+TEST_CASE("fsdp1: no_sync reduces once, parameters are gathered all the same") {
   const auto counts = [](const std::string& more) {
     return call_counts(
         good_run(full_scenario(job("count: 4", "  gradient_accumulation: 3\n" + more))));

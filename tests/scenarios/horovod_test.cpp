@@ -128,7 +128,7 @@ TEST_CASE("horovod: a tensor waits for the next cycle") {
   CHECK(after(copies[1], 203).count() < 0);
 }
 
-TEST_CASE("horovod: all ranks reduce the same buffers in the same order; late ranks delay cycles") {
+TEST_CASE("horovod: all ranks reduce the same buffers in the same order, late ranks delay cycles") {
   const RunResult result = traced_run(job(4) + "faults: {slow_gpus: [{ranks: [2], factor: 3}]}\n",
                                       {"horovod.HOROVOD_CYCLE_TIME=0.1"});
   for (const std::uint32_t rank : {1U, 2U, 3U})

@@ -104,9 +104,9 @@ TEST_CASE("kv: pushing layer by layer hides the transfer, TCP lengthens it") {
   CHECK(kv(push).moved == kv(pull).moved);
   CHECK(kv(push).transfer.p50 * 10 < kv(pull).transfer.p50);
   CHECK(kv(tcp).transfer.p50 > kv(pull).transfer.p50);
-  // 8 ranks at one socket of 2 GB/s each.
+  // 8 ranks at one socket of 3.75 GB/s each.
   const double bytes = static_cast<double>(kv(tcp).moved.raw()) / 4 / 8;
-  CHECK(sim::to_seconds(kv(tcp).requests.back().transfer_alone) > bytes / 2e9);
+  CHECK(sim::to_seconds(kv(tcp).requests.back().transfer_alone) > bytes / 3.75e9);
 }
 
 TEST_CASE("kv: what is refused") {

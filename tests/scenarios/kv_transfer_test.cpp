@@ -72,7 +72,7 @@ TEST_CASE("kv: descriptors bound the rate where blocks are not joined") {
 
 TEST_CASE("kv: TCP goes at its sockets' rate, storage twice at its own") {
   const KvRequestRow tcp = second(two_nodes("backend: tcp, sockets: 3"));
-  CHECK(sim::to_seconds(tcp.wire) * 6e9 == doctest::Approx(kMoved).epsilon(0.02));
+  CHECK(sim::to_seconds(tcp.wire) * 11.25e9 == doctest::Approx(kMoved).epsilon(0.02));
   const KvRequestRow storage = second(
       two_nodes("backend: storage, storage_bandwidth: 5GB/s, storage_read_bandwidth: 10GB/s, "
                 "storage_latency: 100us"));

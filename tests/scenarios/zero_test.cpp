@@ -291,7 +291,7 @@ TEST_CASE("zero: stage 3's trace, by hand") {
   CHECK(gathered(tight.steps[0].prefetch) == Parameters{1});
 }
 
-TEST_CASE("zero: overlap_comm hides reductions; replay changes nothing") {
+TEST_CASE("zero: overlap_comm hides reductions, replay changes nothing") {
   const auto step = [](const std::string& overlap) {
     return good_run(full_scenario(
                         job(2, "  reduce_bucket_size: 270000\n  overlap_comm: " + overlap + "\n",

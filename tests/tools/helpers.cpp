@@ -52,7 +52,7 @@ sim::Span span(std::uint32_t rank, std::uint16_t stream, std::uint32_t name, sim
 
 scenarios::BucketRow bucket(sim::Bytes size, sim::Duration ready, sim::Duration end) {
   scenarios::BucketRow row;
-  row.size = size;
+  row.size = row.sent = size;
   row.parameters = 3;
   row.ready = ready;
   row.start = ready + 10_us;
