@@ -31,18 +31,18 @@ struct Stage {
   std::int64_t count;
   std::int64_t to;
 };
-std::int64_t staged(std::int64_t chunk, std::int64_t takers, std::int64_t bytes,
+std::int64_t staged(std::int64_t chunk, std::int64_t takers, std::int64_t total,
                     std::span<const Stage> stages) {
   for (const Stage& stage : stages)
-    if (chunk > stage.to && bytes < stage.count * takers * chunk) chunk = stage.to;
+    if (chunk > stage.to && total < stage.count * takers * chunk) chunk = stage.to;
   return chunk;
 }
 
 // Halved while each taker gets less than `count` whole chunks, down to `to`.
-std::int64_t halved(std::int64_t chunk, std::int64_t takers, std::int64_t bytes,
+std::int64_t halved(std::int64_t chunk, std::int64_t takers, std::int64_t total,
                     std::span<const Stage> stages) {
   for (const Stage& stage : stages)
-    while (chunk > stage.to && bytes / (takers * chunk) < stage.count) chunk /= 2;
+    while (chunk > stage.to && total / (takers * chunk) < stage.count) chunk /= 2;
   return chunk;
 }
 

@@ -143,10 +143,11 @@ std::int32_t older_channels_inside(const NodeTopology& node, std::int32_t gpu) {
 }
 
 std::int32_t older_net_count(const NodeTopology& node, std::int32_t gpu) {
+  constexpr std::int32_t kHopsOfOwnLink = 2;  // GPU, its device, CPU
   const std::int32_t cpu = node.local_cpu(gpu);
   if (cpu < 0) return 0;
   const Path& path = node.path({VertexKind::gpu, gpu}, {VertexKind::cpu, cpu});
-  if (path.hops() != 1) return 0;
+  if (path.hops() > kHopsOfOwnLink) return 0;
   float filled = 0;
   std::int32_t count = 0;
   for (const std::int32_t net : local_ends(node, {VertexKind::gpu, gpu}, VertexKind::net).indices) {

@@ -19,8 +19,9 @@ struct Fabric {
   Fabric() {
     for (int leaf = 0; leaf < 3; ++leaf) {
       for (int nic = 0; nic < 2; ++nic)
-        cables.push_back(fmt::format(
-            "\"S-a{0}\"[{1}] \"leaf{0}\" \"H-b{0}{1}\"[1] \"h{0} mlx5_{1}\" 4xNDR", leaf, nic + 1));
+        cables.push_back(
+            fmt::format("\"S-a{0}\"[{1}] \"leaf{0}\" \"H-b{0}{1}\"[1] \"h{0} mlx5_{2}\" 4xNDR",
+                        leaf, nic + 1, nic));
       for (int spine = 0; spine < 2; ++spine)
         cables.push_back(
             fmt::format("\"S-a{0}\"[{2}] \"leaf{0}\" \"S-c{1}\"[{3}] \"spine{1}\" 4xNDR", leaf,
@@ -85,7 +86,7 @@ TEST_CASE("fabric check: a host's cable trained low or narrow") {
 TEST_CASE("fabric check: a trunk slower than the others of both its ends") {
   Fabric fabric;
   fabric.set_rate("leaf1", "spine0", "4xHDR");
-  CHECK(fabric.findings() == Lines{"cable leaf1[11]-spine0[2]: 4x HDR, while both switches have "
+  CHECK(fabric.findings() == Lines{"cable spine0[2]-leaf1[11]: 4x HDR, while both switches have "
                                    "faster ones to others"});
   // A whole spine of an older generation is no fault.
   fabric.set_rate("leaf0", "spine0", "4xHDR");

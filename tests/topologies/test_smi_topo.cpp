@@ -171,10 +171,10 @@ TEST_CASE("smi: checks of NICs") {
   CHECK(found("PIX", "NODE").empty());
   CHECK(found("NODE", "NODE") ==
         std::vector<std::string>{"GPU3 has no NIC below its PCIe switch, most GPUs have one"});
-  CHECK(
-      found("PIX", "PXB") ==
-      std::vector<std::string>{"GPU0 has 1 NICs below its PCIe switch, most GPUs have 2: a rail is "
-                               "missing"});
+  const auto fewer = found("PIX", "PXB");
+  CHECK(std::count(fewer.begin(), fewer.end(),
+                   "GPU0 has 1 NICs below its PCIe switch, most GPUs have 2: a rail is missing") ==
+        1);
 }
 
 TEST_CASE("smi: a PCI tree by hand") {

@@ -175,8 +175,8 @@ void add_import(CLI::App& topo, ImportArguments& out, std::vector<std::string>& 
   CLI::App& checking = *topo.add_subcommand("check", "Look for faults in topology files");
   checking
       .add_option("FILE", check,
-                  "NCCL topology XML, nvidia-smi topo -m: links trained low, failed NVLinks, "
-                  "missing rails")
+                  "NCCL topology XML, nvidia-smi topo -m, ibnetdiscover: links trained low, failed "
+                  "NVLinks, far NICs, missing rails")
       ->required()
       ->type_name("FILE...");
   checking.footer("Example: railyard topo check topo.xml");

@@ -30,8 +30,12 @@ Result<void> expand_range(std::string_view range, std::size_t most, Names& out) 
   if (!first || !last || low.size() > kMostDigits || high.size() > kMostDigits || *last < *first)
     return bad_input(fmt::format("'{}' is no range of numbers", excerpt(range)));
   if (*last - *first >= most - std::min(most, out.size())) return too_many(most);
-  for (std::uint64_t i = *first; i <= *last; ++i)
-    out.push_back(fmt::format("{:0{}}", i, low.size()));
+  for (std::uint64_t i = *first; i <= *last; ++i) {
+    const fmt::format_int digits(i);
+    std::string& number = out.emplace_back();
+    if (digits.size() < low.size()) number.assign(low.size() - digits.size(), '0');
+    number.append(digits.data(), digits.size());
+  }
   return {};
 }
 

@@ -19,6 +19,10 @@ class Builder {
 
   // Switches in the order of the file, then nodes in the order they are named.
   Result<FabricGraph> build() {
+    std::size_t most = tree_.switches.size();
+    for (const SlurmSwitch& at : tree_.switches) most += at.nodes.size();
+    graph_.nodes.reserve(most);
+    index_.reserve(most);
     graph_.notes = tree_.notes;
     graph_.source = tree_.blocks ? "SLURM topology/block" : "SLURM topology/tree";
     for (const SlurmSwitch& statement : tree_.switches) {
