@@ -89,10 +89,10 @@ ConstantsChoice constants_for(Version version);
 
 // Rules outside the cost model that changed. What is not here is 2.30.7's for every version.
 //
-// Sources. Channels per peer: logs of 2.19.3 on 2 x 8 H100 (2, by the newer rule 4); NVIDIA/nccl
-// issue 1272 (from 2.20 on fewer on 32 ranks); meta-pytorch/torchcomms pull request 1433
-// (NCCL_P2P_PER_CHANNEL_NET_BW is new in 2.29). Split: pull request 1071 there (the traffic per
-// channel of 2.27 and 2.28 differs from 2.29's); before 2.27 it is taken to be 2.27's.
+// Sources. Channels per peer: a log of 2.19.3 on 2 x 8 H100 (2, by the newer rule 4);
+// NVIDIA/nccl#1272 (from 2.20 on fewer on 32 ranks); meta-pytorch/torchcomms#1433
+// (NCCL_P2P_PER_CHANNEL_NET_BW is new in 2.29). Split: meta-pytorch/torchcomms#1071 (the traffic
+// per channel of 2.27 and 2.28 is not 2.29's); before 2.27 it is taken to be 2.27's.
 enum class PeerChannels {
   two,       // before 2.20: two on the network
   by_ranks,  // two, one where 2 x ranks exceed 4 x the channels; not below the NICs that are fed
