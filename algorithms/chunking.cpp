@@ -1,7 +1,7 @@
 #include "algorithms/chunking.h"
 
 #include <algorithm>
-#include <vector>
+#include <span>
 
 namespace railyard::algorithms {
 namespace {
@@ -26,56 +26,28 @@ bool has_long_chunks(const CollectiveCall& call) {
           call.collective == Collective::reduce_scatter);
 }
 
-// Fewer bytes than chunks would fill: smaller ones. `all` is what the channel carries of all ranks.
-std::int64_t shrink_pat(const CollectiveCall& call, std::int64_t chunk, std::int64_t all) {
-  const std::int64_t chunks = call.collective == Collective::all_gather ? 32 : 16;
-  while (chunk * chunks > all && chunk > 65'536) chunk /= 2;
-  return chunk;
-}
-
-// A chunk is `to` where it is larger and the channel carries less than `count` of them per head.
-struct Step {
+// A chunk is `to` where it is larger and each taker gets less than `count` of them.
+struct Stage {
   std::int64_t count;
   std::int64_t to;
 };
-std::int64_t shrink_by_steps(std::int64_t chunk, std::int64_t per_head,
-                             const std::vector<Step>& steps) {
-  for (const Step& step : steps)
-    if (chunk > step.to && per_head < step.count * chunk) chunk = step.to;
+std::int64_t staged(std::int64_t chunk, std::int64_t takers, std::int64_t total,
+                    std::span<const Stage> stages) {
+  for (const Stage& stage : stages)
+    if (chunk > stage.to && total < stage.count * takers * chunk) chunk = stage.to;
   return chunk;
 }
 
-std::int64_t nvls_chunk(const CollectiveCall& call, const CommShape& shape, std::int64_t part) {
-  if (call.algorithm == Algorithm::nvls) {
-    const std::int64_t all = call.collective == Collective::all_reduce ? part : part * shape.ranks;
-    return shrink_by_steps(131'072, all / shape.heads, {{64, 65'536}, {8, 32'768}, {2, 16'384}});
-  }
-  const std::int64_t most = shape.nodes >= 4 ? 65'536 : 131'072;
-  return shrink_by_steps(most, part / shape.heads,
-                         {{32, 262'144}, {16, 131'072}, {4, 65'536}, {1, 32'768}});
-}
-
-// `part` bytes of a channel; halved while there are few chunks for the way they go.
-std::int64_t collnet_chunk(const CollectiveCall& call, const CommShape& shape, std::int64_t part) {
-  const std::int64_t per_node = div_up(shape.ranks, shape.nodes);
-  const bool direct = call.algorithm == Algorithm::collnet_direct;
-  const std::int64_t depth = direct ? std::min<std::int64_t>(per_node, 2) : per_node;
-  const std::int64_t each = direct ? part / shape.heads : part;
-  std::int64_t chunk = direct ? 524'288 : 262'144;
-  const auto halve = [&](std::int64_t chunks, std::int64_t floor) {
-    while (each / chunk < chunks && chunk > floor) chunk /= 2;
-  };
-  halve(64 * depth, 131'072);
-  halve(8 * depth, 65'536);
-  halve(direct ? 8 * depth : depth, 32'768);
+// Halved while each taker gets less than `count` whole chunks, down to `to`.
+std::int64_t halved(std::int64_t chunk, std::int64_t takers, std::int64_t total,
+                    std::span<const Stage> stages) {
+  for (const Stage& stage : stages)
+    while (chunk > stage.to && total / (takers * chunk) < stage.count) chunk /= 2;
   return chunk;
 }
 
 bool is_nvls(Algorithm algorithm) {
   return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
-}
-bool is_collnet(Algorithm algorithm) {
-  return algorithm == Algorithm::collnet_direct || algorithm == Algorithm::collnet_chain;
 }
 
 // Blocks that a rotating work of the call has.
@@ -101,6 +73,38 @@ std::int64_t chunk_grain(Protocol protocol) {
     case Protocol::plain: break;
   }
   return 512;
+}
+
+std::int64_t nvls_chunk(std::int64_t most, const CommShape& shape, const ChunkLoad& load) {
+  constexpr Stage kStages[] = {{64, 65'536}, {8, 32'768}, {2, 16'384}};
+  return staged(std::min(most, shape.nvls_chunks.nvls), load.channels * shape.heads, load.bytes,
+                kStages);
+}
+
+std::int64_t nvls_tree_chunk(const CommShape& shape, const ChunkLoad& load) {
+  constexpr Stage kStages[] = {{32, 262'144}, {16, 131'072}, {4, 65'536}, {1, 32'768}};
+  const NvlsChunks& settled = shape.nvls_chunks;
+  const std::int64_t by_nodes =
+      shape.nodes >= 4 ? std::min<std::int64_t>(settled.nvls, 65'536) : settled.nvls;
+  return staged(settled.tree > 0 ? settled.tree : by_nodes, load.channels * shape.heads, load.bytes,
+                kStages);
+}
+
+std::int64_t collnet_direct_chunk(std::int64_t most, std::int64_t heads, std::int64_t depth,
+                                  const ChunkLoad& load) {
+  const Stage stages[] = {{64 * depth, 131'072}, {8 * depth, 65'536}, {8 * depth, 32'768}};
+  return halved(most, load.channels * heads, load.bytes, stages);
+}
+
+std::int64_t collnet_chain_chunk(std::int64_t most, std::int64_t depth, const ChunkLoad& load) {
+  const Stage stages[] = {{64 * depth, 131'072}, {8 * depth, 65'536}, {depth, 32'768}};
+  return halved(std::min<std::int64_t>(most, 262'144), load.channels, load.bytes, stages);
+}
+
+std::int64_t pat_chunk(std::int64_t most, bool gather, const ChunkLoad& load) {
+  const std::int64_t chunks = gather ? 32 : 16;
+  while (most * load.channels * chunks > load.bytes && most > 65'536) most /= 2;
+  return most;
 }
 
 // NCCL computes in single precision; so do we, for the same comparisons.
@@ -131,6 +135,27 @@ std::uint32_t fifo_slices(const CollectiveCall& call) {
   return has_long_chunks(call) ? kFifoSteps / static_cast<std::uint32_t>(kSliceSteps) : kFifoSteps;
 }
 
+namespace {
+
+// Of the algorithms that sum in switches, and of PAT; the others keep theirs.
+std::int64_t switch_chunk(const CollectiveCall& call, const CommShape& shape, std::int64_t most,
+                          Bytes part) {
+  const bool one_buffer = call.collective == Collective::all_reduce;
+  const ChunkLoad load{.bytes = part.raw() * (one_buffer ? 1 : shape.ranks)};
+  const std::int64_t per_node = shape.ranks / shape.nodes;
+  switch (call.algorithm) {
+    case Algorithm::nvls: return nvls_chunk(most, shape, load);
+    case Algorithm::nvls_tree: return nvls_tree_chunk(shape, load);
+    case Algorithm::collnet_direct:
+      return collnet_direct_chunk(most, shape.heads, std::min<std::int64_t>(per_node, 2), load);
+    case Algorithm::collnet_chain: return collnet_chain_chunk(most, per_node, load);
+    case Algorithm::pat: return pat_chunk(most, call.collective == Collective::all_gather, load);
+    default: return most;
+  }
+}
+
+}  // namespace
+
 Chunking chunking(const CollectiveCall& call, const CommShape& shape, Bytes part) {
   Chunking result;
   result.fifo_slices = fifo_slices(call);
@@ -151,10 +176,7 @@ Chunking chunking(const CollectiveCall& call, const CommShape& shape, Bytes part
   }
   if (call.algorithm == Algorithm::tree && call.protocol == Protocol::ll128)
     result.chunk = bytes(tree_ll128_chunk(result.chunk.raw(), part.raw(), shape));
-  if (is_nvls(call.algorithm)) result.chunk = bytes(nvls_chunk(call, shape, part.raw()));
-  if (is_collnet(call.algorithm)) result.chunk = bytes(collnet_chunk(call, shape, part.raw()));
-  if (call.algorithm == Algorithm::pat)
-    result.chunk = bytes(shrink_pat(call, result.chunk.raw(), part.raw() * shape.ranks));
+  result.chunk = bytes(switch_chunk(call, shape, result.chunk.raw(), part));
   const std::int64_t unit = chunk_grain(call.protocol);
   result.chunk = bytes(result.chunk.raw() / unit * unit);
   return result;

@@ -5,9 +5,9 @@
 //   LL 32 KiB, 16 B      LL128 576,000 B, 1,920 B      Simple 512 KiB, 512 B
 // Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so
 // the FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step,
-// 8 slices. Tree LL128, PAT and CollNet halve their chunks for small parts; NVLS has 128 KiB
-// (Hopper; NVLSTree on four nodes or more 64 KiB) and less for small parts, in whole 16 KiB per
-// head at the end.
+// 8 slices. Tree LL128, PAT and CollNet halve their chunks for small parts; NVLS has what its
+// communicator settled (CommShape::nvls_chunks) and less for small parts, in whole 16 KiB per head
+// at the end. These rules are here once, for schedules and for NCCL's plan (nccl/chunks.h).
 //
 // `plain` (no protocol; for comparison with other simulators): every operation moves a whole block
 // at once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.
@@ -36,6 +36,26 @@ struct Chunking {
 
 // Chunks are multiples of it.
 std::int64_t chunk_grain(sim::Protocol protocol);
+
+// What a chunk is cut to fit: `bytes` of all ranks, that `channels` channels share.
+struct ChunkLoad {
+  std::int64_t bytes = 0;
+  std::int64_t channels = 1;
+};
+// From the largest chunk, `most`, to the one for this load; before rounding to the grain.
+//   NVLS            64, 32 and 16 KiB where there are less than 64, 8 and 2 chunks for each head
+//   NVLSTree        256 to 32 KiB where there are less than 32, 16, 4 and 1
+//   CollNetDirect   halved to 128, 64, 32 KiB where there are less than 64, 8 and 8 x depth for
+//   each
+//                   head; depth 2, with one rank in each node 1
+//   CollNetChain    at most 256 KiB, halved likewise below 64, 8 and 1 x depth, the ranks of a node
+//   PAT             halved down to 64 KiB where there are less than 32 (AllGather) or 16
+std::int64_t nvls_chunk(std::int64_t most, const CommShape& shape, const ChunkLoad& load);
+std::int64_t nvls_tree_chunk(const CommShape& shape, const ChunkLoad& load);
+std::int64_t collnet_direct_chunk(std::int64_t most, std::int64_t heads, std::int64_t depth,
+                                  const ChunkLoad& load);
+std::int64_t collnet_chain_chunk(std::int64_t most, std::int64_t depth, const ChunkLoad& load);
+std::int64_t pat_chunk(std::int64_t most, bool gather, const ChunkLoad& load);
 
 // Tree LL128: small parts get shorter chunks, so that a chunk does not wait at every one of the
 // tree's levels.

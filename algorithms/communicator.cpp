@@ -59,6 +59,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& 
   RAILYARD_ASSIGN(Places places, find_places(topology, group));
   RAILYARD_TRY(check_channels(topology, group.size(), channels));
   CommShape shape = shape_of(places);
+  shape.nvls_chunks = options.nvls_chunks;
   if (const auto& nodes = channels.front().heads.nodes; !nodes.empty())
     shape.heads = static_cast<std::uint32_t>(nodes.front().heads.size());
   P2pLayout p2p = p2p_layout(std::move(places), group, static_cast<std::uint32_t>(channels.size()),

@@ -25,6 +25,7 @@ namespace railyard::algorithms {
 struct CommunicatorOptions {
   LaunchLimits limits;
   P2pOptions p2p;
+  NvlsChunks nvls_chunks{};
 };
 
 class Communicator final : public sim::CollectiveSource {

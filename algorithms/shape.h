@@ -7,11 +7,18 @@
 
 namespace railyard::algorithms {
 
+// Chunks of NVLS, which NCCL settles for a communicator: Hopper's, unless a plan says otherwise.
+struct NvlsChunks {
+  std::int64_t nvls = 131'072;
+  std::int64_t tree = 0;  // of NVLSTree; 0: 64 KiB on four nodes or more, else as `nvls`
+};
+
 // Ranks and nodes, where a node is an NVLink domain (a whole NVL72 rack is one node).
 struct CommShape {
   std::uint32_t ranks = 1;
   std::uint32_t nodes = 1;
   std::uint32_t heads = 1;  // of a node: sim::Heads
+  NvlsChunks nvls_chunks{};
 };
 
 constexpr std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -12,7 +12,6 @@ using sim::Collective;
 using sim::CollectiveCall;
 using sim::Protocol;
 
-constexpr std::int64_t kMinTraffic = 32'768;  // of one task, and of one cell
 constexpr std::uint32_t kMinThreads = 96;
 constexpr std::uint32_t kTreeThreads = 640;  // of all but Ring
 constexpr std::int64_t kCollnetBytesPerThread = 512;
@@ -169,23 +168,25 @@ LaunchShape launch_shape(const CollectiveCall& call, const CommShape& shape, std
   return {launch.channels, std::max(launch.threads, kMinThreads)};
 }
 
-std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
-                                           std::uint32_t channels) {
+std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks, std::uint32_t channels,
+                                           const SplitRule& rule) {
   std::int64_t total = 0;
   std::int64_t wanted = 0;
   for (const SplitTask& task : tasks) {
-    total += std::max(kMinTraffic, task.size.raw() * task.traffic_per_byte);
+    total += std::max(rule.min_traffic, task.size.raw() * task.traffic_per_byte);
     wanted += task.max_channels;
   }
   Budget budget;
   budget.channels = channels;
   const std::int64_t shared = std::min<std::int64_t>(wanted, channels);
-  if (shared > 0) budget.per_channel = align_up(total / shared, 16);
+  if (shared > 0)
+    budget.per_channel =
+        rule.rounds_up ? align_up(total / shared, 16) : std::max(rule.min_traffic, total / shared);
   std::vector<std::vector<Part>> result;
   for (const SplitTask& task : tasks) {
     result.emplace_back();
     if (task.size.raw() == 0) continue;
-    const std::int64_t cell = align_up(div_up(kMinTraffic, task.traffic_per_byte), 16);
+    const std::int64_t cell = align_up(div_up(rule.min_traffic, task.traffic_per_byte), 16);
     const std::int64_t cell_traffic = cell * task.traffic_per_byte;
     const std::int64_t cells = div_up(task.size.raw(), cell);
     const CellSplit split = split_cells(cells, cell_traffic, budget);
@@ -205,7 +206,7 @@ std::vector<Part> split_call(const CollectiveCall& call, const CommShape& shape,
   const SplitTask task{.size = call.size,
                        .traffic_per_byte = traffic_per_byte(call, shape),
                        .max_channels = launch_shape(call, shape, channels, limits).channels};
-  return split_tasks({&task, 1}, channels).front();
+  return split_tasks({&task, 1}, channels, limits.split).front();
 }
 
 }  // namespace railyard::algorithms

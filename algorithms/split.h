@@ -1,8 +1,9 @@
 // How one call is divided among channels. Source: NCCL 2.30, topoGetAlgoInfo (how many channels and
 // threads at most) and scheduleCollTasksToPlan (which channel carries what).
 //
-// The message is cut into contiguous parts. Parts are counted in cells of about 32 KiB of traffic;
-// traffic = bytes * (AllReduce 2; AllGather, ReduceScatter n; else 1) * (LL 4, else 1). The first
+// The message is cut into contiguous parts. Parts are counted in cells of about 32 KiB of traffic
+// (before NCCL 2.29: 16 KiB); traffic = bytes * (AllReduce 2; AllGather, ReduceScatter n; else 1) *
+// (LL 4, else 1). The first
 // ("lo") and last ("hi") channel may carry less than those between, and small calls use few
 // channels.
 //
@@ -35,6 +36,12 @@ struct LaunchShape {
 // Leaves out channels, then halves threads, until every thread has `bytes_per_thread` of `size`.
 LaunchShape shrink_launch(LaunchShape launch, std::int64_t size, std::int64_t bytes_per_thread);
 
+// How much traffic a channel gets at least, and so a cell has.
+struct SplitRule {
+  std::int64_t min_traffic = 32'768;
+  bool rounds_up = true;  // the share of a channel to 16 bytes; else it is at least min_traffic
+};
+
 struct LaunchLimits {
   // 256 where the ring's bandwidth (search bandwidth x channels) is at most 12 GB/s.
   std::uint32_t ring_simple_threads = 512;
@@ -43,6 +50,7 @@ struct LaunchLimits {
   std::uint32_t nvls_channels = 16;
   // A chooser has decided: a call uses the channels it is given, however small it is.
   bool chosen = false;
+  SplitRule split{};
 };
 
 // A call may use fewer channels than it is given: small ones leave channels out until every thread
@@ -60,8 +68,8 @@ std::int64_t traffic_per_byte(const sim::CollectiveCall& call, const CommShape& 
 
 // The parts of each task of one group, in order: what a task leaves of a channel's budget the next
 // one uses. `channels`: of the communicator. O(tasks + parts).
-std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks,
-                                           std::uint32_t channels);
+std::vector<std::vector<Part>> split_tasks(std::span<const SplitTask> tasks, std::uint32_t channels,
+                                           const SplitRule& rule = {});
 
 // The parts of a call that is alone: the rules above (CollNet: equal parts, where NCCL deals out
 // chunks in turns); Protocol::plain takes every channel allowed

@@ -1,9 +1,12 @@
 // fabric: {file: x.ibnet, tables: y.fdbs}: a fabric as the tools of a real cluster list it.
+// `adapters` names a host's NICs as the fabric does, `adapters_by_host` those of hosts that differ.
 #include <array>
 #include <filesystem>
 #include <utility>
 
+#include "scenarios/cluster_yaml.h"
 #include "scenarios/sections.h"
+#include "scenarios/text_fence.h"
 #include "topologies/fabric_source.h"
 #include "topologies/import/text_file.h"
 
@@ -13,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using topologies::FabricKind;
 
-constexpr std::array<std::string_view, 4> kImportedKeys{"file", "tables", "adapters", "hosts"};
+constexpr std::array<std::string_view, 5> kImportedKeys{"file", "tables", "adapters",
+                                                        "adapters_by_host", "hosts"};
 constexpr std::array<std::string_view, 11> kShapeKeys{
     "levels",           "hosts_per_leaf",   "spines",
     "trunks",           "oversubscription", "hosts_per_pod",
@@ -32,6 +36,18 @@ Result<void> decode_names(const Place& place, std::vector<std::string>& out) {
   if (place.node->kind != Node::Kind::scalar) return decode(place, out);
   out.resize(1);
   return decode(place, out.front());
+}
+
+// {host028: [mlx5_3, mlx5_2], host031: [...]}
+Result<void> decode_host_adapters(const Place& place, topologies::HostAdapters& out) {
+  RAILYARD_TRY(expect(place, Node::Kind::map));
+  for (const Entry& entry : place.node->entries) {
+    const std::string path =
+        (place.path.empty() ? "" : place.path + ".") + printable(entry.key, 60);
+    const Place value{&entry.value, path};
+    RAILYARD_TRY(decode(value, out[entry.key]));
+  }
+  return {};
 }
 
 Result<topologies::NamedText> read(const Place& place, Scenario& scenario) {
@@ -58,6 +74,8 @@ void read_fabric_kind(MapReader& reader, topologies::FabricSpec& out) {
   }
   if (const auto tables = reader.find("tables")) reader.take(decode_names(*tables, out.tables));
   reader.optional("adapters", out.adapters);
+  if (const auto map = reader.find("adapters_by_host"))
+    reader.take(decode_host_adapters(*map, out.adapters_by_host));
   reader.optional("hosts", out.hosts);
   const bool imported = out.kind == FabricKind::imported;
   if (imported && !file) reader.take(reader.place().error("an imported fabric needs 'file'"));
@@ -72,6 +90,18 @@ void read_fabric_kind(MapReader& reader, topologies::FabricSpec& out) {
     for (const std::string_view key : kImportedKeys)
       refuse(key, "this is for fabrics of kind 'imported' only");
   }
+}
+
+Result<topologies::AdapterMap> read_adapter_map(const std::string& path) {
+  RAILYARD_ASSIGN(const std::string text, read_text_file(path));
+  RAILYARD_ASSIGN(const Node root, parse_yaml(text, path));
+  topologies::AdapterMap out;
+  RAILYARD_TRY(decode_host_adapters({&root, ""}, out.by_host));
+  if (const auto all = out.by_host.find("*"); all != out.by_host.end()) {
+    out.all = std::move(all->second);
+    out.by_host.erase(all);
+  }
+  return out;
 }
 
 Result<void> load_fabric(Scenario& scenario, const Document& document) {

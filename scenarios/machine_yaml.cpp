@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace railyard::scenarios {
 namespace {
 
-using topologies::ImportedMachine;
 using topologies::MachineSpec;
 using topologies::Parent;
 
@@ -128,21 +126,8 @@ class Writer {
 
 }  // namespace
 
-std::string cluster_yaml(const ImportedMachine& imported, const std::string& source) {
-  std::string printable_source = source;
-  std::replace_if(
-      printable_source.begin(), printable_source.end(), [](char c) { return c < ' ' || c > '~'; },
-      '?');
-  std::string out = fmt::format(
-      "# The node of {}.\n"
-      "# Name this file in a scenario's `include:`, or copy the block; add `fabric:` for more "
-      "nodes.\n",
-      printable_source);
-  for (const std::string& assumption : imported.assumptions)
-    out += fmt::format("# Assumed: {}.\n", assumption);
-  out += fmt::format("railyard: 1\ncluster:\n  nodes: {}\n", imported.hosts);
-  if (imported.hosts > 1) out += fmt::format("  nodes_per_nvlink_domain: {}\n", imported.hosts);
-  return out + "  machine:\n" + Writer(imported.machine).text(imported.like);
+std::string machine_yaml(const MachineSpec& machine, const std::string& like) {
+  return Writer(machine).text(like);
 }
 
 }  // namespace railyard::scenarios

@@ -18,15 +18,13 @@
 #include <string>
 
 #include "scenarios/decode.h"
-#include "topologies/hardware_machine.h"
 #include "topologies/machine.h"
 
 namespace railyard::scenarios {
 
 Result<void> decode(const Place& place, topologies::MachineSpec& out);
 
-// A file that scenarios can include: `railyard: 1` and the `cluster:` block with the machine; what
-// was assumed stands above it as comments. `source` names the imported file.
-std::string cluster_yaml(const topologies::ImportedMachine& imported, const std::string& source);
+// The keys of that mapping, indented by four; `like` supplies what is not written.
+std::string machine_yaml(const topologies::MachineSpec& machine, const std::string& like);
 
 }  // namespace railyard::scenarios

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "algorithms/heads.h"
+#include "algorithms/nccl/chunks.h"
 #include "algorithms/nccl/connect.h"
+#include "algorithms/nccl/constants.h"
 #include "algorithms/nccl/transport.h"
 #include "algorithms/nccl/tuner_file.h"
 #include "algorithms/places.h"
@@ -355,6 +357,8 @@ PlannedCommunicator planned_communicator(const std::shared_ptr<const GroupPlan>&
   const nccl::CommInfo& info = plan->cluster.comm.info;
   algorithms::CommunicatorOptions& options = made.options;
   options.limits.chosen = true;
+  options.limits.split = nccl::launch_rules(plan->cluster.comm.inputs.version).split;
+  options.nvls_chunks = nccl::nvls_chunks(plan->cluster.comm);
   options.limits.nvls_channels = static_cast<std::uint32_t>(info.nvls_channels);
   options.p2p.channels = static_cast<std::uint32_t>(info.p2p_channels);
   options.p2p.channels_per_peer = static_cast<std::uint32_t>(info.p2p_channels_per_peer);

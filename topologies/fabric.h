@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,9 @@
 namespace railyard::topologies {
 
 struct FabricSource;
+
+// By host: its adapters in NIC order.
+using HostAdapters = std::map<std::string, std::vector<std::string>>;
 
 enum class FabricKind { none, one_switch, rail_optimised, fat_tree, dragonfly_plus, imported };
 enum class FabricRouting { ecmp, destination };
@@ -71,6 +75,7 @@ struct FabricSpec {
   std::vector<std::string> tables;             // files
   std::shared_ptr<const FabricSource> source;  // what they hold
   std::vector<std::string> adapters;           // of a host in NIC order; empty: all it has
+  HostAdapters adapters_by_host;               // where a host's differ from those
   std::vector<std::string> hosts;              // in node order; empty: all that have the NICs
 
   std::uint32_t switch_ports = 0;  // radix that no switch may exceed; 0 = unlimited

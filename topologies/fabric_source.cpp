@@ -13,8 +13,8 @@ Result<FabricGraph> parse_graph(const NamedText& file) {
   if (looks_like_ibnetdiscover(file.second)) return parse_ibnetdiscover(file.second, file.first);
   if (looks_like_slurm_topology(file.second)) return parse_slurm_topology(file.second, file.first);
   return sim::bad_input(
-      "no fabric: the output of ibnetdiscover (with or without -p) or a topology.conf of SLURM is "
-      "expected",
+      "no fabric: the output of ibnetdiscover (with or without -p) or a topology.conf or "
+      "topology.yaml of SLURM is expected",
       file.first);
 }
 

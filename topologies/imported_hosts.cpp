@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "sim/text.h"
@@ -53,6 +54,11 @@ Result<FabricHost> fit(const FabricHost& host, const std::vector<std::string>& a
   return out;
 }
 
+const std::vector<std::string>& names_for(const FabricHost& host, const AdapterNames& names) {
+  const auto own = names.by_host.find(host.name);
+  return own == names.by_host.end() ? names.all : own->second;
+}
+
 // What the scenario names, or the names in the machine's file where they are the fabric's too.
 std::vector<std::string> adapters_of(const FabricSpec& spec, const FabricEndpoints& endpoints,
                                      const std::vector<FabricHost>& all, ChosenHosts& out) {
@@ -61,13 +67,14 @@ std::vector<std::string> adapters_of(const FabricSpec& spec, const FabricEndpoin
     return fit(host, endpoints.names, endpoints.rails).ok();
   });
   if (any) return endpoints.names;
-  out.notes.push_back("no host's adapters are called as the machine's NICs: " +
-                      list_of(endpoints.names));
+  if (tells_adapters(spec.source->graph))
+    out.notes.push_back("no host's adapters are called as the machine's NICs: " +
+                        list_of(endpoints.names));
   return {};
 }
 
 Result<void> take_listed(const std::vector<FabricHost>& all, const FabricSpec& spec,
-                         const std::vector<std::string>& adapters, ChosenHosts& out) {
+                         const AdapterNames& adapters, ChosenHosts& out) {
   const std::uint64_t rails = out.rails;
   std::unordered_map<std::string, std::size_t> index;
   std::vector<std::string_view> names;
@@ -80,7 +87,8 @@ Result<void> take_listed(const std::vector<FabricHost>& all, const FabricSpec& s
     if (found == index.end())
       return bad_input(fmt::format("fabric.hosts: no host '{}' in the fabric{}",
                                    excerpt(wanted, 60), sim::did_you_mean(wanted, names)));
-    auto host = fit(all[found->second], adapters, rails);
+    const FabricHost& from = all[found->second];
+    auto host = fit(from, names_for(from, adapters), rails);
     if (!host.ok())
       return bad_input(
           fmt::format("fabric.hosts: {}; the nodes have {} NICs", host.error().message, rails));
@@ -118,28 +126,69 @@ std::vector<FabricHost> hosts_of(const FabricGraph& graph) {
   return hosts;
 }
 
+bool tells_adapters(const FabricGraph& graph) { return !graph.source.starts_with("SLURM"); }
+
+FabricHost with_all_nics(const FabricHost& host, std::uint64_t rails) {
+  FabricHost out = host;
+  if (host.ports.size() == 1) out.ports.assign(rails, host.ports.front());
+  return out;
+}
+
+FittingHosts fitting_hosts(const std::vector<FabricHost>& all, const AdapterNames& names,
+                           std::uint64_t rails) {
+  FittingHosts out;
+  for (const FabricHost& host : all) {
+    auto fitted = fit(host, names_for(host, names), rails);
+    if (fitted.ok()) {
+      out.hosts.push_back(std::move(fitted).value());
+    } else {
+      out.left_out.push_back(fitted.error().message);
+    }
+  }
+  return out;
+}
+
+Result<void> check_adapter_map(const HostAdapters& by_host, const std::vector<FabricHost>& all,
+                               std::uint64_t rails, const std::string& key) {
+  if (by_host.empty()) return {};
+  std::vector<std::string_view> names;
+  std::unordered_set<std::string_view> known;
+  for (const FabricHost& host : all) names.emplace_back(host.name);
+  known.insert(names.begin(), names.end());
+  for (const auto& [host, adapters] : by_host) {
+    if (known.count(host) == 0)
+      return bad_input(fmt::format("{}: no host '{}' in the fabric{}", key, excerpt(host, 60),
+                                   sim::did_you_mean(host, names)));
+    if (adapters.size() != rails)
+      return bad_input(fmt::format("{}: {} has {} adapters, but the nodes have {} NICs", key,
+                                   excerpt(host, 60), adapters.size(), rails));
+  }
+  return {};
+}
+
 Result<ChosenHosts> choose_hosts(const FabricSpec& spec, const FabricEndpoints& endpoints) {
   const std::uint64_t nodes = endpoints.nodes;
   const std::uint64_t rails = endpoints.rails;
   if (!spec.adapters.empty() && spec.adapters.size() != rails)
     return bad_input(fmt::format("fabric.adapters names {} adapters, but the nodes have {} NICs",
                                  spec.adapters.size(), rails));
-  const std::vector<FabricHost> all = hosts_of(spec.source->graph);
+  std::vector<FabricHost> all = hosts_of(spec.source->graph);
   ChosenHosts out;
   out.rails = rails;
+  if (rails > 1 && spec.adapters.empty() && !tells_adapters(spec.source->graph)) {
+    for (FabricHost& host : all) host = with_all_nics(host, rails);
+    out.notes.emplace_back("the file tells no rails: all NICs of a host end in its leaf");
+  }
+  RAILYARD_TRY(check_adapter_map(spec.adapters_by_host, all, rails, "fabric.adapters_by_host"));
   const std::vector<std::string> adapters = adapters_of(spec, endpoints, all, out);
+  const AdapterNames names{adapters, spec.adapters_by_host};
   std::vector<std::string> left_out;
   if (!spec.hosts.empty()) {
-    RAILYARD_TRY(take_listed(all, spec, adapters, out));
+    RAILYARD_TRY(take_listed(all, spec, names, out));
   } else {
-    for (const FabricHost& host : all) {
-      auto fitted = fit(host, adapters, rails);
-      if (fitted.ok()) {
-        out.hosts.push_back(std::move(fitted).value());
-      } else {
-        left_out.push_back(fitted.error().message);
-      }
-    }
+    FittingHosts fitting = fitting_hosts(all, names, rails);
+    out.hosts = std::move(fitting.hosts);
+    left_out = std::move(fitting.left_out);
   }
   const std::string why = left_out.empty() ? "" : "; left out: " + list_of(left_out, 3);
   if (out.hosts.size() < nodes)

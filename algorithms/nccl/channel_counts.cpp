@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/nccl/comm.h"
+#include "algorithms/nccl/constants.h"
 #include "algorithms/nccl/nets.h"
 #include "algorithms/shape.h"
 
@@ -146,12 +147,41 @@ std::int32_t to_power_of_two(std::int32_t n) {
   return static_cast<std::int32_t>(power_of_two_up(static_cast<std::uint32_t>(std::max(n, 1))));
 }
 
+// Before 2.29: the least over peers, with `channels` of sends and receives in all.
+std::int32_t older_peer_channels(const CommInputs& inputs, const Environment& env,
+                                 const CommInfo& info, std::int32_t channels) {
+  std::int32_t inside = kMaxChannels;
+  std::int32_t nets = kMaxChannels;
+  for (const CommNode& node : inputs.nodes) {
+    const NodeKind& kind = inputs.kinds[node.kind];
+    const std::int32_t told = kind.older_channels_inside;
+    inside = std::min(inside, told > 0 ? told : kind.p2p_channels_per_peer);
+    nets = std::min(nets, kind.older_net_count);
+  }
+  const std::int32_t local = std::min(inside, channels);
+  if (info.nodes == 1) return local;
+  if (net_peer_channels_given(env))
+    return std::min(local, clamp_to_int(env.integer("NCCL_NCHANNELS_PER_NET_PEER", 0)));
+  std::int64_t network = 2;
+  if (launch_rules(inputs.version).peer_channels == PeerChannels::by_ranks) {
+    while (network > 1 && network * info.ranks > std::int64_t{4} * channels) network /= 2;
+    network = std::max<std::int64_t>(network, nets);
+  }
+  return std::min(local, clamp_to_int(network));
+}
+
 void count_p2p(const CommInputs& inputs, const Environment& env, CommInfo& info) {
   const auto most = env.integer("NCCL_MAX_P2P_NCHANNELS", kMaxChannels);
   const auto least = env.integer("NCCL_MIN_P2P_NCHANNELS", 1);
   const std::int64_t asked = std::max(std::min<std::int64_t>(info.channels, most), least);
   info.p2p_channels =
       std::min(kMaxChannels, to_power_of_two(clamp_to_int(std::min<std::int64_t>(asked, 1 << 20))));
+  if (launch_rules(inputs.version).peer_channels != PeerChannels::by_bandwidth) {
+    const auto channels = static_cast<std::int32_t>(std::min<std::int64_t>(asked, kMaxChannels));
+    info.p2p_channels_per_peer = std::min(
+        to_power_of_two(older_peer_channels(inputs, env, info, channels)), info.p2p_channels);
+    return;
+  }
   std::int32_t per_peer = to_power_of_two(fewest_peer_channels(inputs));
   if (info.nodes > 1 && !net_peer_channels_given(env)) {
     const auto batches = static_cast<std::int32_t>(div_up(

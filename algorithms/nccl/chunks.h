@@ -3,15 +3,13 @@
 //
 //   Ring           LL half a step, LL128 15/16 of it, Simple one step; AllReduce, AllGather and
 //                  ReduceScatter under Simple four
-//   Tree LL128     halved for small parts (tree_ll128_chunk in algorithms/chunking.h)
-//   NVLS, NVLSTree at most the communicator's chunk, smaller for small parts by heads
-//   CollNet        halved for small messages, by heads or depth
-//   PAT            halved for small parts, not below 64 KiB
+//   the others     as algorithms/chunking.h says, with this communicator's buffers and limits
 #pragma once
 
 #include <cstdint>
 
 #include "algorithms/nccl/plan.h"
+#include "algorithms/shape.h"
 
 namespace railyard::algorithms::nccl {
 
@@ -22,6 +20,9 @@ struct ChunkQuestion {
   std::int64_t channels = 1;  // that share `bytes`
   std::int64_t bytes = 0;     // AllGather, ReduceScatter: of all ranks
 };
+
+// What a schedule of this communicator must know of them: NVLS between slow nodes keeps to 32 KiB.
+NvlsChunks nvls_chunks(const CommPlan& plan);
 
 // Payload bytes, a multiple of the protocol's grain.
 std::int64_t chunk_bytes(const CommPlan& plan, const ChunkQuestion& question);

@@ -45,6 +45,10 @@ struct NodeKind {
   bool all_nvlink = false;       // between any two GPUs NVLink, perhaps by way of a third
   // Fewest over GPUs and peers, before rounding (p2p_channels_per_peer in nets.h).
   std::int32_t p2p_channels_per_peer = 0;
+  // Before NCCL 2.29: over the peers inside the node (0: not told, the above counts), and the NICs
+  // that fill a GPU's own link to its CPU (older_net_count in nets.h).
+  std::int32_t older_channels_inside = 0;
+  std::int32_t older_net_count = 0;
 };
 
 struct CommNode {

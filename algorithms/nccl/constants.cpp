@@ -188,4 +188,35 @@ ConstantsChoice constants_for(Version version) {
   return choice;
 }
 
+namespace {
+
+constexpr Version kFewerForManyRanks{2, 20, 0};
+constexpr Version kSplitKnown{2, 27, 0};
+constexpr Version kNewerLaunch{2, 29, 0};
+
+}  // namespace
+
+LaunchRules launch_rules(Version version) {
+  LaunchRules rules;
+  if (version >= kNewerLaunch) return rules;
+  rules.peer_channels = version < kFewerForManyRanks ? PeerChannels::two : PeerChannels::by_ranks;
+  rules.split = {.min_traffic = 16'384, .rounds_up = false};
+  return rules;
+}
+
+std::string describe_launch_rules(Version version) {
+  if (version >= kVersions.back().since) return {};
+  std::string own = "the cost table";
+  if (version < kNewerLaunch)
+    own += version < kSplitKnown ? " and the channels per peer of sends and receives"
+                                 : ", the channels per peer of sends and receives and the split of "
+                                   "a call over channels";
+  return fmt::format(
+      "NCCL {}: {} {} that version's{}; other channel counts, threads and chunks are "
+      "those of {}",
+      to_text(version), own, version < kNewerLaunch ? "are" : "is",
+      version < kSplitKnown ? ", the split of a call over channels is 2.27's" : "",
+      to_text(kNewestVersion));
+}
+
 }  // namespace railyard::algorithms::nccl

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "algorithms/nccl/names.h"
+#include "algorithms/split.h"
 
 namespace railyard::algorithms::nccl {
 
@@ -85,5 +86,24 @@ struct ConstantsChoice {
   std::string note;                            // empty, or why it is not exactly this version
 };
 ConstantsChoice constants_for(Version version);
+
+// Rules outside the cost model that changed. What is not here is 2.30.7's for every version.
+//
+// Sources. Channels per peer: a log of 2.19.3 on 2 x 8 H100 (2, by the newer rule 4);
+// NVIDIA/nccl#1272 (from 2.20 on fewer on 32 ranks); meta-pytorch/torchcomms#1433
+// (NCCL_P2P_PER_CHANNEL_NET_BW is new in 2.29). Split: meta-pytorch/torchcomms#1071 (the traffic
+// per channel of 2.27 and 2.28 is not 2.29's); before 2.27 it is taken to be 2.27's.
+enum class PeerChannels {
+  two,       // before 2.20: two on the network
+  by_ranks,  // two, one where 2 x ranks exceed 4 x the channels; not below the NICs that are fed
+  by_bandwidth,  // 2.29: one for every 14 GB/s of the NICs, fewer where there are many peers
+};
+struct LaunchRules {
+  PeerChannels peer_channels = PeerChannels::by_bandwidth;
+  SplitRule split;
+};
+LaunchRules launch_rules(Version version);
+// What of a plan for this version is another version's; empty where nothing is.
+std::string describe_launch_rules(Version version);
 
 }  // namespace railyard::algorithms::nccl

@@ -114,20 +114,48 @@ float min_net_bandwidth(const NodeTopology& node, std::int32_t gpu) {
   return least < std::numeric_limits<float>::max() ? least : 0;
 }
 
-std::int32_t p2p_channels_per_peer(const NodeTopology& node, std::int32_t gpu) {
+namespace {
+
+// `through_third`: NVLink by way of a third GPU counts as NVLink.
+std::int32_t channels_inside(const NodeTopology& node, std::int32_t gpu, bool through_third) {
   std::int32_t least = kMaxChannels;
   for (std::int32_t peer = 0; peer < node.gpus(); ++peer) {
     if (peer == gpu) continue;
     const Path& path = node.gpu_path(peer, gpu);
     const float per_link = nvlink_bandwidth(node.gpu(gpu).sm);
+    const bool nvlink = path.type == PathType::nvl || (through_third && path.type == PathType::nvb);
     const std::int32_t links =
-        path.type == PathType::nvl || path.type == PathType::nvb
-            ? std::max(1, static_cast<std::int32_t>(path.bandwidth / per_link))
-            : 1;
+        nvlink ? std::max(1, static_cast<std::int32_t>(path.bandwidth / per_link)) : 1;
     least = std::min(least, 2 * links);
   }
-  if (node.inter()) least = std::min(least, channels_to_other_nodes(node, gpu));
   return least;
+}
+
+}  // namespace
+
+std::int32_t p2p_channels_per_peer(const NodeTopology& node, std::int32_t gpu) {
+  const std::int32_t least = channels_inside(node, gpu, true);
+  return node.inter() ? std::min(least, channels_to_other_nodes(node, gpu)) : least;
+}
+
+std::int32_t older_channels_inside(const NodeTopology& node, std::int32_t gpu) {
+  return channels_inside(node, gpu, false);
+}
+
+std::int32_t older_net_count(const NodeTopology& node, std::int32_t gpu) {
+  constexpr std::int32_t kHopsOfOwnLink = 2;  // GPU, its device, CPU
+  const std::int32_t cpu = node.local_cpu(gpu);
+  if (cpu < 0) return 0;
+  const Path& path = node.path({VertexKind::gpu, gpu}, {VertexKind::cpu, cpu});
+  if (path.hops() > kHopsOfOwnLink) return 0;
+  float filled = 0;
+  std::int32_t count = 0;
+  for (const std::int32_t net : local_ends(node, {VertexKind::gpu, gpu}, VertexKind::net).indices) {
+    if (filled >= path.bandwidth) break;
+    filled += node.net_path(gpu, net).bandwidth;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace railyard::algorithms::nccl

@@ -35,5 +35,9 @@ float min_net_bandwidth(const NodeTopology& node, std::int32_t gpu);
 // Channels that send and receive to one peer may use, before rounding to powers of two: the least
 // over all peers, the network's share counted if the communicator leaves the node (facts 2.9).
 std::int32_t p2p_channels_per_peer(const NodeTopology& node, std::int32_t gpu);
+// Before NCCL 2.29: over the peers inside the node, where a way through a third GPU counts as none.
+std::int32_t older_channels_inside(const NodeTopology& node, std::int32_t gpu);
+// And the local devices that fill the GPU's own link to its CPU; 0 where a switch is between them.
+std::int32_t older_net_count(const NodeTopology& node, std::int32_t gpu);
 
 }  // namespace railyard::algorithms::nccl

@@ -50,6 +50,10 @@ NodeKind node_kind(const NodeTopology& node, const std::vector<sim::ChannelGraph
     const std::int32_t channels = p2p_channels_per_peer(node, g);
     net = g == 0 ? nearest : std::min(net, nearest);
     kind.p2p_channels_per_peer = g == 0 ? channels : std::min(kind.p2p_channels_per_peer, channels);
+    const std::int32_t inside = older_channels_inside(node, g);
+    kind.older_channels_inside = g == 0 ? inside : std::min(kind.older_channels_inside, inside);
+    const std::int32_t nets = older_net_count(node, g);
+    kind.older_net_count = g == 0 ? nets : std::min(kind.older_net_count, nets);
   }
   kind.min_net_bandwidth = net;
   for (const std::int32_t rank : ranks)

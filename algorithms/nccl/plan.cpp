@@ -36,10 +36,8 @@ sim::Result<CommPlan> make_comm_plan(const CommInputs& inputs, const Environment
   plan.tuning = tune(plan.info, {constants, lists}, env);
   plan.lists_text = describe_lists(env);
   if (!choice.note.empty()) plan.notes.push_back(choice.note);
-  if (inputs.version < all_constants().back().since)
-    plan.notes.push_back(fmt::format(
-        "NCCL {}: the cost table is that version's; channels, threads and chunks are those of {}",
-        to_text(inputs.version), to_text(kNewestVersion)));
+  std::string older = describe_launch_rules(inputs.version);
+  if (!older.empty()) plan.notes.push_back(std::move(older));
   return plan;
 }
 

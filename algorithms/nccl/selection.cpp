@@ -8,6 +8,7 @@
 #include <set>
 
 #include "algorithms/nccl/chunks.h"
+#include "algorithms/nccl/constants.h"
 #include "algorithms/nccl/group.h"
 #include "algorithms/split.h"
 
@@ -196,7 +197,8 @@ void fill_channels(const CommPlan& plan, std::span<const Task> tasks, bool nvls,
                      .max_channels = static_cast<std::uint32_t>(choice.max_channels)});
   }
   const std::int32_t channels = nvls ? plan.info.nvls_channels : plan.info.channels;
-  const auto parts = split_tasks(split, static_cast<std::uint32_t>(channels));
+  const auto parts = split_tasks(split, static_cast<std::uint32_t>(channels),
+                                 launch_rules(plan.inputs.version).split);
   for (std::size_t i = 0; i < tasks.size(); ++i)
     set_parts(plan, tasks[i], parts[i], choices[tasks[i].call]);
 }

@@ -161,6 +161,21 @@ TEST_CASE("split: calls of one group share the channels") {
   CHECK(parts[1].back().channel == 7);
 }
 
+TEST_CASE("split: NCCL before 2.29") {
+  const SplitRule older{.min_traffic = 16 * kKi, .rounds_up = false};
+  // 32 KiB of traffic on two channels: cells of 8 KiB, a channel's share 16 KiB, one cell each.
+  const SplitTask small[] = {{.size = bytes(16 * kKi), .traffic_per_byte = 2, .max_channels = 2}};
+  CHECK(parts_text(split_tasks(small, 8, older)[0]) == "2x8192");
+  CHECK(parts_text(split_tasks(small, 8)[0]) == "1x16384");
+  // Two tasks of 4 KiB count as 16 KiB of traffic each: a channel's share of four is 8 KiB, raised
+  // to the least of 16 KiB, which a cell fills.
+  const SplitTask tiny{.size = bytes(4 * kKi), .traffic_per_byte = 2, .max_channels = 2};
+  const SplitTask both[] = {tiny, tiny};
+  const auto parts = split_tasks(both, 8, older);
+  CHECK(parts[0].front().channel == 0);
+  CHECK(parts[1].front().channel == 1);
+}
+
 TEST_CASE("split: many tasks on few channels never leave them") {
   std::vector<SplitTask> tasks;
   for (std::int64_t i = 0; i < 40; ++i)
@@ -168,9 +183,11 @@ TEST_CASE("split: many tasks on few channels never leave them") {
                      .traffic_per_byte = 2,
                      .max_channels = static_cast<std::uint32_t>(i % 5 + 1)});
   for (std::uint32_t channels = 1; channels <= 12; ++channels) {
-    const auto parts = split_tasks(tasks, channels);
-    for (std::size_t i = 0; i < tasks.size(); ++i)
-      check_covering(parts[i], tasks[i].size, channels);
+    for (const SplitRule& rule : {SplitRule{}, SplitRule{16 * kKi, false}}) {
+      const auto parts = split_tasks(tasks, channels, rule);
+      for (std::size_t i = 0; i < tasks.size(); ++i)
+        check_covering(parts[i], tasks[i].size, channels);
+    }
   }
 }
 

@@ -162,6 +162,19 @@ TEST_CASE("switches: chunks of NVLS and NVLSTree") {
   CHECK(chunk(two, bytes((512 << 10) - 1)) == 32_KiB);
 }
 
+// What a plan settles replaces Hopper's: Blackwell between two nodes of four, 256 KiB.
+TEST_CASE("switches: NVLS chunks that a communicator settled") {
+  const CommShape two{
+      .ranks = 8, .nodes = 2, .heads = 4, .nvls_chunks = {.nvls = 256 << 10, .tree = 256 << 10}};
+  const auto chunk = [&](Algorithm algorithm, sim::Bytes part) {
+    return chunking({.algorithm = algorithm}, two, part).chunk;
+  };
+  CHECK(chunk(Algorithm::nvls, 64_MiB) == 256_KiB);  // 64 for each of four heads
+  CHECK(chunk(Algorithm::nvls, bytes((64 << 20) - 1)) == 64_KiB);
+  CHECK(chunk(Algorithm::nvls_tree, 64_MiB) == 256_KiB);
+  CHECK(chunk(Algorithm::nvls_tree, bytes((16 << 20) - 1)) == 128_KiB);
+}
+
 // The last loop is cut in whole 16 KiB per head, so a small AllReduce uses few of them.
 TEST_CASE("switches: a small NVLS AllReduce uses one head") {
   const auto schedule = schedule_of({}, 16, {.size = 16_KiB, .algorithm = Algorithm::nvls});

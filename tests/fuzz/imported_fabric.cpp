@@ -1,5 +1,6 @@
 // Any bytes as the output of ibnetdiscover or a topology.conf, with forwarding tables behind a line
-// "%%": a graph whose cables have two ends, a cluster whose routes arrive, or one-line errors.
+// "%%": a graph whose cables have two ends, a cluster whose routes arrive, findings and a node's
+// NICs among its adapters, or one-line errors.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "topologies/cluster.h"
+#include "topologies/fabric_check.h"
+#include "topologies/fabric_match.h"
 #include "topologies/fabric_source.h"
 
 namespace {
@@ -32,6 +35,20 @@ void check_graph(const topologies::FabricGraph& graph) {
     }
   for (const std::string& note : graph.notes) require_one_line(note);
   require_one_line(topologies::summary(graph));
+}
+
+void check_match(const topologies::FabricSource& source) {
+  for (const topologies::Finding& finding : topologies::check_fabric(source.graph))
+    require_one_line(finding.where + ": " + finding.what);
+  topologies::MachineSpec machine = topologies::find_machine("hgx-h100").value();
+  topologies::spread_nics(machine, 2);
+  machine.nic_names = {"mlx5_0", "mlx5_1"};
+  const auto match = topologies::match_fabric(source, machine, {});
+  if (!match.ok()) return require_one_line(match.error().text());
+  require(!match.value().hosts.empty() && !match.value().nics.empty());
+  for (const auto* list : {&match.value().left_out, &match.value().not_of_node,
+                           &match.value().not_cabled, &match.value().notes})
+    for (const std::string& line : *list) require_one_line(line);
 }
 
 void check_routes(const railyard::sim::Topology& topology) {
@@ -65,6 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   check_graph(source.value()->graph);
+  check_match(*source.value());
   for (const std::string& note : source.value()->tables.notes) require_one_line(note);
   topologies::ClusterSpec spec;
   spec.machine = "flat";

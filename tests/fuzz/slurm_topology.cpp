@@ -1,4 +1,4 @@
-// Any bytes as a topology.conf: a tree, or a one-line error; hostlists likewise.
+// Any bytes as a topology.conf or topology.yaml: a tree, or a one-line error; hostlists likewise.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

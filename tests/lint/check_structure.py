@@ -37,7 +37,8 @@ ARROWS = {
 # Where a third-party header may be included: (pattern of the header, patterns of the files).
 FENCES = (
     (r"fmt/", (r"",)),
-    (r"yaml-cpp/", (r"scenarios/.*\.cpp$",)),
+    (r"yaml-cpp/", (r"scenarios/.*\.cpp$",
+                    r"topologies/import/.*\.cpp$")),  # SLURM's topology.yaml
     (r"boost/", (r"(topologies|algorithms)/.*\.cpp$",)),
     (r"pugixml\.hpp$", (r"topologies/.*\.cpp$",
                        r"algorithms/custom/.*\.cpp$")),  # MSCCL files are schedules

@@ -54,6 +54,31 @@ TEST_CASE("a fabric of files beside the scenario is read, bound and run") {
   CHECK(read_scenario(one).ok());
 }
 
+TEST_CASE("a host's adapters may have names of their own") {
+  const tests::TemporaryDirectory dir;
+  dir.write("x.ibnet", kFabric);
+  const auto build = [&](std::string_view map) {
+    const auto read = read_scenario(dir.write(
+        "s.yaml",
+        scenario("{file: x.ibnet, adapters: [hca0], adapters_by_host: " + std::string(map) + "}")));
+    REQUIRE_MESSAGE(read.ok(), tests::error_of(read));
+    const auto bound = bind(read.value());
+    return bound.ok() ? bound.value()->topology.nodes[0].name : bound.error().text();
+  };
+  CHECK(build("{left: [mlx5_0], right: [mlx5_0]}") == "left");
+  CHECK(build("{left: [mlx5_0]}") ==
+        "there are 2 nodes of 1 NICs, but the fabric has 1 hosts with that many cabled adapters; "
+        "left out: right has no cabled adapter 'hca0'");
+  CHECK(build("{lefty: [mlx5_0]}") ==
+        "fabric.adapters_by_host: no host 'lefty' in the fabric; did you mean 'left'?");
+  CHECK(build("{left: [a, b]}") ==
+        "fabric.adapters_by_host: left has 2 adapters, but the nodes have 1 NICs");
+  CHECK(tests::error_of(read_scenario(dir.write(
+                            "s.yaml", scenario("{file: x.ibnet, adapters_by_host: {left: x}}"))))
+            .find("cluster.fabric.adapters_by_host.left: a list is expected, not text") !=
+        std::string::npos);
+}
+
 TEST_CASE("fabric files: errors name the key, or the line of the foreign file") {
   const tests::TemporaryDirectory dir;
   dir.write("x.ibnet", kFabric);
@@ -75,6 +100,9 @@ TEST_CASE("fabric files: errors name the key, or the line of the foreign file") 
         std::string::npos);
   CHECK(error("{kind: switch, adapters: [a]}")
             .find("cluster.fabric.adapters: this is for fabrics of kind 'imported' only") !=
+        std::string::npos);
+  CHECK(error("{kind: switch, adapters_by_host: {a: [b]}}")
+            .find("cluster.fabric.adapters_by_host: this is for fabrics of kind 'imported' only") !=
         std::string::npos);
   CHECK(error("{kind: switch, file: x.ibnet}")
             .find("cluster.fabric.file: this is for fabrics of kind 'imported' only") !=

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "scenarios/cluster_yaml.h"
 #include "scenarios/machine_yaml.h"
 #include "scenarios/scenario.h"
 #include "tests/scenarios/helpers.h"

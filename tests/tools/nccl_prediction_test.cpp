@@ -103,7 +103,8 @@ CommInputs two_nodes_of_h100() {
   node.nvswitches = 1;
   node.min_net_bandwidth = 48;
   node.all_nvlink = true;
-  node.p2p_channels_per_peer = 2;  // 2.19's two per NIC; 2.30.7 goes by its bandwidth
+  node.p2p_channels_per_peer = 4;  // by the NIC's bandwidth, as from 2.29 on; the log has two
+  node.older_channels_inside = 36;
   inputs.multicast = true;
   for (std::int32_t n = 0; n < 2; ++n) {
     CommNode& ranks = inputs.nodes.emplace_back();

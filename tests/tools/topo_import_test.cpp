@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/scenario.h"
 #include "tests/tools/helpers.h"
+#include "topologies/cluster.h"
 #include "topologies/import/nccl_xml.h"
 #include "topologies/machine.h"
 #include "topologies/machine_hardware.h"
@@ -84,11 +86,158 @@ TEST_CASE("import: -o writes the one machine") {
       directory.write("empty.xml", "<system version=\"1\"><cpu numaid=\"0\"/></system>");
   const auto none = cli::import_report({.files = {empty}, .output = target});
   REQUIRE_FALSE(none.ok());
-  CHECK(none.error().text() == target + ": -o has nothing to write: no file gives a machine");
+  CHECK(none.error().text() ==
+        target + ": -o has nothing to write: no file gives a machine or a fabric");
   const auto nowhere =
       cli::import_report({.files = {bare}, .output = directory.path("no/such/node.yaml")});
   REQUIRE_FALSE(nowhere.ok());
   CHECK(contains(nowhere.error().text(), "node.yaml: cannot be written"));
+}
+
+// Hosts x and y with both NICs, y with an adapter more, z with one, v with others.
+constexpr const char* kFabric =
+    "Switch 40 \"S-a\" # \"r0\" base port 0 lid 20 lmc 0\n"
+    "[1] \"H-1\"[1] # \"x mlx5_0\" lid 1 4xNDR\n[2] \"H-3\"[1] # \"y mlx5_0\" lid 3 4xNDR\n"
+    "[3] \"H-5\"[1] # \"z mlx5_0\" lid 5 4xNDR\n[4] \"H-7\"[1] # \"v hca0\" lid 7 4xNDR\n"
+    "[40] \"S-b\"[40] # \"r1\" lid 21 4xNDR\n\n"
+    "Switch 40 \"S-b\" # \"r1\" base port 0 lid 21 lmc 0\n"
+    "[1] \"H-2\"[1] # \"x mlx5_2\" lid 2 4xNDR\n[2] \"H-4\"[1] # \"y mlx5_2\" lid 4 4xNDR\n"
+    "[3] \"H-6\"[1] # \"y mlx5_9\" lid 6 4xNDR\n[4] \"H-8\"[1] # \"v hca1\" lid 8 4xNDR\n"
+    "[40] \"S-a\"[40] # \"r0\" lid 20 4xNDR\n";
+
+std::string fdbs(std::string_view lid_4 = "0x0004 : 002\n") {
+  return "dump_ucast_routes: Switch 0xa\n0x0001 : 001\n0x0002 : 040\n0x0003 : 002\n0x0004 : "
+         "040\n0x0007 : 004\n0x0008 : 040\n\ndump_ucast_routes: Switch 0xb\n0x0001 : "
+         "040\n0x0002 : 001\n0x0003 : 040\n0x0007 : 040\n0x0008 : "
+         "004\n" +
+         std::string(lid_4);
+}
+
+// hgx-h100 with three NICs called mlx5_0, mlx5_1 and mlx5_2; the second is of another network.
+std::string three_nics() {
+  topologies::MachineSpec machine = topologies::find_machine("hgx-h100").value();
+  topologies::spread_nics(machine, 3);
+  return topologies::write_nccl_xml(topologies::hardware_of(machine).value());
+}
+
+TEST_CASE("import: a node, a fabric and its tables are one cluster") {
+  const TemporaryDirectory directory;
+  const std::string node = directory.write("in/node.xml", three_nics());
+  const std::string fabric = directory.write("in/fabric.ibnet", kFabric);
+  const std::string tables = directory.write("in/opensm.fdbs", fdbs());
+  const std::string target = directory.path("cluster.yaml");
+  const auto report =
+      cli::import_report({.files = {tables, node, fabric}, .output = target, .json = false});
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().text()));
+  const auto all = lines(report.value().text);
+  REQUIRE(all.size() == 3 + 7);
+  CHECK(all[3] ==
+        "cluster: 2 nodes of 2 NICs: " + node + " on " + fabric + ", routed by " + tables);
+  CHECK(all[4] == "cluster: hosts: x, y");
+  CHECK(all[5] == "cluster: NICs: mlx5_0, mlx5_2");
+  CHECK(all[6] == "cluster: NIC mlx5_1 of the node is not on the fabric and left out");
+  CHECK(all[7] == "cluster: adapter mlx5_9 (of 1 host) is no NIC of the node");
+  CHECK(all[8] == "cluster: host left out: v has no cabled adapter 'mlx5_0'");
+  CHECK(all[9] == "cluster: host left out: z has no cabled adapter 'mlx5_2'");
+  const std::string written = directory.read("cluster.yaml");
+  CHECK(contains(written, "# host left out: z has no cabled adapter 'mlx5_2'\n"));
+  CHECK(contains(written, "\ncluster:\n  nodes: 2\n  machine:\n    name: node\n"));
+  CHECK(contains(written,
+                 "  fabric:\n    file: \"in/fabric.ibnet\"\n    tables: "
+                 "[\"in/opensm.fdbs\"]\n    adapters: [\"mlx5_0\", \"mlx5_2\"]\n"));
+  const auto scenario = scenarios::read_scenario(directory.write(
+      "s.yaml",
+      "include: cluster.yaml\nrailyard: 1\ntraffic: {pattern: all-to-all, size: 1MiB}\n"));
+  REQUIRE_MESSAGE(scenario.ok(), (scenario.ok() ? "" : scenario.error().text()));
+  const auto topology = topologies::build(scenario.value().cluster);
+  REQUIRE_MESSAGE(topology.ok(), (topology.ok() ? "" : topology.error().text()));
+  CHECK(topology.value().nodes[1].name == "y");
+  CHECK(topology.value().nodes[1].nics.size() == 2);
+}
+
+TEST_CASE("import: adapters that have other names than the NICs") {
+  const TemporaryDirectory directory;
+  topologies::MachineSpec machine = topologies::find_machine("hgx-h100").value();
+  topologies::spread_nics(machine, 2);
+  machine.nic_names = {"mlx5_0", "mlx5_2"};
+  const std::string node = directory.write(
+      "node.xml", topologies::write_nccl_xml(topologies::hardware_of(machine).value()));
+  const std::string fabric = directory.write("fabric.ibnet", kFabric);
+  const std::string map = directory.write("map.yaml", "v: [hca1, hca0]\n'*': [mlx5_0, mlx5_2]\n");
+  const std::string target = directory.path("cluster.yaml");
+  const auto report = cli::import_report(
+      {.files = {node, fabric}, .output = target, .adapters = map, .json = true});
+  REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().text()));
+  const json cluster = json::parse(report.value().text)[2];
+  CHECK(cluster["kind"] == "cluster");
+  CHECK(cluster["hosts"] == json{"v", "x", "y"});
+  CHECK(cluster["adapters"] == json{"mlx5_0", "mlx5_2"});
+  CHECK(cluster["adapters_not_of_node"] == json{"mlx5_9 (of 1 host)"});
+  CHECK(cluster["hosts_left_out"] == json{"z has no cabled adapter 'mlx5_2'"});
+  CHECK(contains(directory.read("cluster.yaml"),
+                 "    adapters_by_host:\n      \"v\": [\"hca1\", \"hca0\"]\n"));
+  const auto scenario = scenarios::read_scenario(directory.write(
+      "s.yaml",
+      "include: cluster.yaml\nrailyard: 1\ntraffic: {pattern: all-to-all, size: 1MiB}\n"));
+  REQUIRE_MESSAGE(scenario.ok(), (scenario.ok() ? "" : scenario.error().text()));
+  CHECK(topologies::build(scenario.value().cluster).ok());
+
+  const auto error = [&](const char* text) {
+    const std::string bad = directory.write("bad.yaml", text);
+    const auto made =
+        cli::import_report({.files = {node, fabric}, .output = target, .adapters = bad});
+    return made.ok() ? "accepted" : made.error().text();
+  };
+  CHECK(error("vv: [a, b]\n") == "adapters by host: no host 'vv' in the fabric; did you mean 'v'?");
+  CHECK(error("v: [hca0]\n") == "adapters by host: v has 1 adapters, but the nodes have 2 NICs");
+  CHECK(error("'*': [hca0]\n") == "adapters by host: '*' has 1 adapters, but the node has 2 NICs");
+  CHECK(error("v: hca0\n") == directory.path("bad.yaml") + ":1:4: v: a list is expected, not text");
+}
+
+TEST_CASE("import: what cannot be one cluster") {
+  const TemporaryDirectory directory;
+  const std::string node = directory.write("node.xml", three_nics());
+  const std::string fabric = directory.write("fabric.ibnet", kFabric);
+  const std::string tables = directory.write("opensm.fdbs", fdbs());
+  const std::string target = directory.path("cluster.yaml");
+  const auto error = [&](std::vector<std::string> files) {
+    const auto made = cli::import_report({.files = std::move(files), .output = target});
+    return made.ok() ? "accepted" : made.error().text();
+  };
+  CHECK(error({node, fabric, fabric}) ==
+        "-o writes one fabric, but " + fabric + " and " + fabric + " both are one");
+  CHECK(error({node, tables}) ==
+        tables + ": forwarding tables need the fabric that they route: the ibnetdiscover of it");
+  const std::string circle = directory.write("circle.fdbs", fdbs("0x0004 : 040\n"));
+  const std::string slim = directory.write(
+      "slim.ibnet", "Switch 4 \"S-a\" # \"r\"\n[1] \"H-1\"[1] # \"x mlx5_0\" lid 1 4xNDR\n");
+  CHECK(error({node, slim}) == "accepted");  // one NIC is on the fabric
+  const std::string other = directory.write(
+      "other.ibnet", "Switch 4 \"S-a\" # \"r\"\n[1] \"H-1\"[1] # \"x hca0\" lid 1 4xNDR\n");
+  CHECK(error({node, other}) ==
+        other + ": no host of the fabric fits a node of 3 NICs: x has 1 cabled adapters");
+  // Without -o the same is a line.
+  const auto line = cli::import_report({.files = {node, other}});
+  REQUIRE(line.ok());
+  CHECK(lines(line.value().text)[2] ==
+        "no cluster: " + other +
+            ": no host of the fabric fits a node of 3 NICs: x has 1 cabled "
+            "adapters");
+  CHECK(contains(error({node, fabric, circle}), "the tables send LID 4 (y NIC 1) in a circle"));
+}
+
+TEST_CASE("import: a fabric alone leaves machine and nodes to the scenario") {
+  const TemporaryDirectory directory;
+  const std::string fabric = directory.write("in/fabric.ibnet", kFabric);
+  REQUIRE(cli::import_report({.files = {fabric}, .output = directory.path("f.yaml")}).ok());
+  CHECK(contains(directory.read("f.yaml"),
+                 "`machine:` and `nodes:` are still to be stated.\nrailyard: 1\ncluster:\n  "
+                 "fabric:\n    file: \"in/fabric.ibnet\"\n"));
+  const auto scenario = scenarios::read_scenario(directory.write(
+      "s.yaml",
+      "include: f.yaml\nrailyard: 1\ncluster: {machine: flat, gpus_per_node: 1, nodes: 1}\n"
+      "traffic: {pattern: all-to-all, size: 1MiB}\n"));
+  CHECK_MESSAGE(scenario.ok(), (scenario.ok() ? "" : scenario.error().text()));
 }
 
 TEST_CASE("import: JSON") {
@@ -123,8 +272,7 @@ TEST_CASE("check: one line per finding") {
   CHECK(report.text == healthy + ": nothing found\n" + sick +
                            ": GPU 0 (0000:02:00.0): 17 NVLinks, others have 18\n");
   REQUIRE(report.complaints.size() == 1);
-  CHECK(report.complaints[0] ==
-        graph + ": NCCL graph XML describes no machine that could be checked");
+  CHECK(report.complaints[0] == graph + ": NCCL graph XML describes nothing that could be checked");
 }
 
 }  // namespace

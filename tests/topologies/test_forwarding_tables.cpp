@@ -57,6 +57,17 @@ TEST_CASE("tables: what four tools print of the same switch") {
   CHECK(must_parse(forms[0]).switches[0].name == "leaf (old)");
 }
 
+TEST_CASE("tables: several LIDs a port, as dump_fts tells them") {
+  const ForwardingTables tables = must_parse(
+      "Unicast lids [0x0-0x7] of switch Lid 2 guid 0xa0 (leaf):\n"
+      "0x0004 033 : (Channel Adapter portguid 0x0000000000100001: 'host000 mlx5_0')\n"
+      "0x0005 034 : (path #2 out of 2: portguid 0x0000000000100001)\n");
+  CHECK(tables.find(0xa0)->port(4) == 33);
+  CHECK(tables.find(0xa0)->port(5) == 34);
+  CHECK(summary(tables) ==
+        "forwarding tables: 1 switches, 2 entries; up to 2 LIDs a port, routes go by the first");
+}
+
 TEST_CASE("tables: several texts add up, equal ones once") {
   ForwardingTables tables;
   const std::string a = "dump_ucast_routes: Switch 0xa\n0x0001 : 001 : 01 : yes\n";

@@ -68,6 +68,30 @@ TEST_CASE("ibnetdiscover: nodes, LIDs, GUIDs, cables and rates") {
         "ibnetdiscover: 2 switches, 1 adapters of 1 hosts, 2 cables: 1 x 2x HDR, 1 x 4x NDR");
 }
 
+TEST_CASE("ibnetdiscover: several LIDs a port") {
+  const auto fabric = [](std::string_view first, std::string_view second) {
+    return "Switch 4 \"S-a\" # \"sw\" base port 0 lid 3 lmc 0\n[1] \"H-1\"[1] # \"x mlx5_0\" lid 8 "
+           "4xNDR\n[2] \"H-2\"[1] # \"y mlx5_0\" lid 16 4xNDR\n\n"
+           "Ca 1 \"H-1\" # \"x mlx5_0\"\n[1] \"S-a\"[1] # " +
+           std::string(first) +
+           " \"sw\" lid 3 4xNDR\n\nCa 1 \"H-2\" # \"y mlx5_0\"\n[1] \"S-a\"[2] # " +
+           std::string(second) + " \"sw\" lid 3 4xNDR\n";
+  };
+  const FabricGraph equal = must_parse(fabric("lid 8 lmc 2", "lid 16 lmc 2"));
+  CHECK(find(equal, "x mlx5_0").ports[0].lid == 8);
+  CHECK(find(equal, "x mlx5_0").ports[0].lmc == 2);
+  CHECK(summary(equal) ==
+        "ibnetdiscover: 1 switches, 2 adapters of 2 hosts, 2 cables: 2 x 4x NDR; LMC 2: ports of "
+        "adapters have 4 LIDs, routes go by the first");
+  CHECK(
+      summary(must_parse(fabric("lid 8 lmc 1", "lid 16 lmc 3")))
+          .ends_with("; LMC 1 to 3: ports of adapters have up to 8 LIDs, routes go by the first"));
+  CHECK(summary(must_parse(fabric("lid 8 lmc 0", "lid 16 lmc 0"))).ends_with("2 x 4x NDR"));
+  CHECK(refusal(fabric("lid 8 lmc 8", "lid 16 lmc 0")) == "t:6: LMC 8 (0 to 7 is expected)");
+  CHECK(refusal(fabric("lid 6 lmc 2", "lid 16 lmc 0")) ==
+        "t:6: LID 6 is no base LID under LMC 2: a multiple of 4 is expected");
+}
+
 TEST_CASE("ibnetdiscover: what is odd is said") {
   const FabricGraph graph = must_parse(
       "Switch 4 \"S-a\" # \"one\" base port 0 lid 1 lmc 0\n"

@@ -264,8 +264,19 @@ TEST_CASE("imported: what does not fit") {
   const auto none = parse_fabric_source({"f", "hello\n"}, {});
   REQUIRE(!none.ok());
   CHECK(none.error().text() ==
-        "f: no fabric: the output of ibnetdiscover (with or without -p) or a topology.conf of "
-        "SLURM is expected");
+        "f: no fabric: the output of ibnetdiscover (with or without -p) or a topology.conf or "
+        "topology.yaml of SLURM is expected");
+}
+
+TEST_CASE("imported: a tree of SLURM has all NICs of a host in its leaf") {
+  const ClusterSpec spec = two_nics(
+      source("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=top Switches=a,b\n"), 2);
+  const sim::Topology topology = must_build(spec);
+  for (const char* nic : {"/nic0", "/nic1"})
+    CHECK(route_text(topology,
+                     must_route(topology, std::string("n1") + nic, std::string("n2") + nic)) ==
+          std::string("n1") + nic + "->leaf/a leaf/a->spine/top spine/top->leaf/b leaf/b->n2" +
+              nic);
 }
 
 TEST_CASE("imported: a tree of SLURM takes the stated rates") {

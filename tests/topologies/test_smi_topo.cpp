@@ -2,6 +2,8 @@
 // the PCI tree. Matrices here are small and written for the test.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <ctime>
 
 #include "tests/time_limit.h"
@@ -145,6 +147,34 @@ TEST_CASE("smi: checks") {
             "GPU0-NIC0 is PIX, but GPU0-GPU1 is PIX and NIC0-GPU1 is SYS: no PCI tree"});
   CHECK(found("GPU0 GPU1 CPU Affinity NUMA Affinity\nGPU0 X PHB 0-7 0\nGPU1 PHB X 8-15 1\n") ==
         std::vector<std::string>{"GPU0-GPU1 is PHB, but their NUMA affinities are 0 and 1"});
+}
+
+TEST_CASE("smi: checks of NICs") {
+  // Four GPUs, each beside a NIC of its own; `last` is how GPU3 sees NIC3.
+  const auto found = [](const std::string& last, const std::string& extra) {
+    std::string text = "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 NIC2 NIC3 NIC4\n";
+    for (int row = 0; row < 9; ++row) {
+      text += row < 4 ? "GPU" + std::to_string(row) : "NIC" + std::to_string(row - 4);
+      for (int column = 0; column < 9; ++column) {
+        const int low = std::min(row, column);
+        const int high = std::max(row, column);
+        std::string cell = low == high ? "X" : "NODE";
+        if (low < 3 && high == low + 4) cell = "PIX";
+        if (low == 3 && high == 7) cell = last;
+        if (low < 4 && high == 8) cell = low == 0 ? "NODE" : extra;
+        text += " " + cell;
+      }
+      text += "\n";
+    }
+    return check(must_parse(text));
+  };
+  CHECK(found("PIX", "NODE").empty());
+  CHECK(found("NODE", "NODE") ==
+        std::vector<std::string>{"GPU3 has no NIC below its PCIe switch, most GPUs have one"});
+  const auto fewer = found("PIX", "PXB");
+  CHECK(std::count(fewer.begin(), fewer.end(),
+                   "GPU0 has 1 NICs below its PCIe switch, most GPUs have 2: a rail is missing") ==
+        1);
 }
 
 TEST_CASE("smi: a PCI tree by hand") {

@@ -152,25 +152,31 @@ void add_import(CLI::App& topo, ImportArguments& out, std::vector<std::string>& 
       .add_option(
           "FILE", out.files,
           "NCCL topology or graph XML, nvidia-smi topo -m, ibnetdiscover, forwarding tables, "
-          "SLURM topology.conf; told apart by their content")
+          "SLURM topology.conf or .yaml; told apart by their content. A node, a fabric and its "
+          "tables together are one cluster")
       ->required()
       ->type_name("FILE...");
   import
       .add_option("-o,--output", out.output,
-                  "Write the machine as a `cluster:` block that a scenario can include")
+                  "Write node and fabric as a `cluster:` block that a scenario can include")
       ->type_name("CLUSTER.yaml");
+  import
+      .add_option("--adapters", out.adapters,
+                  "Which adapters of the fabric a host's NICs are, where they are not called as in "
+                  "the node's file: a YAML map {HOST: [mlx5_3, mlx5_2]}, '*' for every other host")
+      ->type_name("MAP.yaml");
   import
       .add_option("--like", out.like,
                   "Machine of the catalogue that supplies what a file does not say (default: the "
                   "nearest)")
       ->type_name("MACHINE");
   import.add_flag("--json", out.json, "Print what was found as JSON");
-  import.footer("Example: railyard topo import topo.xml -o my-node.yaml");
+  import.footer("Example: railyard topo import topo.xml fabric.ibnet opensm.fdbs -o cluster.yaml");
   CLI::App& checking = *topo.add_subcommand("check", "Look for faults in topology files");
   checking
       .add_option("FILE", check,
-                  "NCCL topology XML, nvidia-smi topo -m: links trained low, failed NVLinks, "
-                  "missing rails")
+                  "NCCL topology XML, nvidia-smi topo -m, ibnetdiscover: links trained low, failed "
+                  "NVLinks, far NICs, missing rails")
       ->required()
       ->type_name("FILE...");
   checking.footer("Example: railyard topo check topo.xml");

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "algorithms/nccl/node_topology.h"
-#include "scenarios/machine_yaml.h"
+#include "scenarios/cluster_yaml.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/json_parts.h"
 #include "tools/cli/nccl_plan.h"
 #include "tools/cli/text_output.h"
+#include "tools/cli/topo_combine.h"
+#include "topologies/fabric_source.h"
 #include "topologies/import/importer.h"
 #include "topologies/import/text_file.h"
 #include "topologies/machine_hardware.h"
@@ -21,13 +24,6 @@ namespace {
 
 using sim::Result;
 using topologies::ImportedFile;
-using topologies::Importer;
-
-struct Read {
-  std::string path;
-  const Importer* importer = nullptr;
-  ImportedFile file;
-};
 
 // A name that a scenario accepts, from the file's.
 std::string machine_name(const std::string& path) {
@@ -43,16 +39,23 @@ std::string machine_name(const std::string& path) {
   return name;
 }
 
-Result<Read> read_file(const std::string& path, const std::string& like) {
-  Read read{.path = path};
-  RAILYARD_ASSIGN(const std::string text, topologies::read_text_file(path));
-  read.importer = topologies::detect_importer(text);
+Result<ReadFile> read_file(const std::string& path, const std::string& like) {
+  ReadFile read{.path = path};
+  RAILYARD_ASSIGN(read.text, topologies::read_text_file(path, topologies::kMaxFabricBytes));
+  read.importer = topologies::detect_importer(read.text);
+  const std::size_t most =
+      read.importer != nullptr ? topologies::most_bytes(*read.importer) : read.text.size();
+  if (read.text.size() > most)
+    return sim::bad_input(fmt::format("is larger than {} MiB, the most that is read of {}",
+                                      most >> 20, read.importer->what),
+                          path);
   const topologies::ImportOptions options{.name = machine_name(path), .like = like};
-  RAILYARD_ASSIGN(read.file, topologies::import_text(text, path, options));
+  RAILYARD_ASSIGN(read.file, topologies::import_text(read.text, path, options));
+  if (read.importer->subject == topologies::ImportSubject::node) read.text.clear();
   return read;
 }
 
-std::string line_of(const Read& read) {
+std::string line_of(const ReadFile& read) {
   std::string line = fmt::format("{}: {}: {}", read.path, read.importer->what, read.file.summary);
   if (read.file.machine) {
     const auto& machine = *read.file.machine;
@@ -96,7 +99,7 @@ Json paths_of(const topologies::MachineSpec& machine) {
   return node.ok() ? Json(paths_json(node.value())) : Json(node.error().text());
 }
 
-Json json_of(const Read& read) {
+Json json_of(const ReadFile& read) {
   Json out;
   out["file"] = read.path;
   out["kind"] = read.importer->name;
@@ -127,18 +130,42 @@ Json json_of(const Read& read) {
   return out;
 }
 
-Result<void> write_cluster(const std::vector<Read>& files, const std::string& output) {
-  const Read* found = nullptr;
-  for (const Read& read : files) {
-    if (!read.file.machine) continue;
-    if (found != nullptr)
-      return sim::bad_input(fmt::format("-o writes one machine, but {} and {} both have one",
-                                        found->path, read.path));
-    found = &read;
+// With one node and one fabric: what they are together, or why nothing.
+struct Together {
+  Parts parts;
+  std::optional<Result<Combined>> combined;
+};
+
+Result<Together> put_together(const std::vector<ReadFile>& files,
+                              const topologies::AdapterMap& names) {
+  Together out;
+  RAILYARD_ASSIGN(out.parts, parts_of(files));
+  if (out.parts.machine != nullptr && out.parts.fabric != nullptr)
+    out.combined = combine(out.parts, names);
+  return out;
+}
+
+Result<void> write_cluster(const Together& together, const std::string& output) {
+  if (together.parts.machine == nullptr && together.parts.fabric == nullptr)
+    return sim::bad_input("-o has nothing to write: no file gives a machine or a fabric", output);
+  if (together.combined && !together.combined->ok()) return together.combined->error();
+  RAILYARD_ASSIGN(const std::string text,
+                  cluster_text(together.parts,
+                               together.combined ? &together.combined->value() : nullptr, output));
+  return write_text(output, text);
+}
+
+void add_together(const Together& together, Json& list, std::string& text) {
+  if (!together.combined) return;
+  if (!together.combined->ok()) {
+    const std::string why = together.combined->error().text();
+    list.push_back({{"kind", "cluster"}, {"error", why}});
+    text += "no cluster: " + why + "\n";
+    return;
   }
-  if (found == nullptr)
-    return sim::bad_input("-o has nothing to write: no file gives a machine", output);
-  return write_text(output, scenarios::cluster_yaml(*found->file.machine, found->path));
+  list.push_back(json_of(together.parts, together.combined->value()));
+  for (const std::string& line : lines_of(together.parts, together.combined->value()))
+    text += "cluster: " + line + "\n";
 }
 
 int report(const ImportReport& report) {
@@ -151,8 +178,12 @@ int report(const ImportReport& report) {
 
 Result<ImportReport> import_report(const ImportArguments& arguments) {
   if (!arguments.like.empty()) RAILYARD_TRY(topologies::find_machine(arguments.like));
+  topologies::AdapterMap names;
+  if (!arguments.adapters.empty()) {
+    RAILYARD_ASSIGN(names, scenarios::read_adapter_map(arguments.adapters));
+  }
   ImportReport report;
-  std::vector<Read> files;
+  std::vector<ReadFile> files;
   Json list = Json::array();
   for (const std::string& path : arguments.files) {
     auto read = read_file(path, arguments.like);
@@ -161,15 +192,17 @@ Result<ImportReport> import_report(const ImportArguments& arguments) {
       continue;
     }
     files.push_back(std::move(read).value());
-    if (arguments.json) {
-      list.push_back(json_of(files.back()));
-    } else {
-      report.text += line_of(files.back());
-    }
+    if (arguments.json) list.push_back(json_of(files.back()));
+    report.text += line_of(files.back());
+  }
+  const bool write = !arguments.output.empty() && report.complaints.empty();
+  const auto together = put_together(files, names);
+  if (write && !together.ok()) return together.error();
+  if (together.ok()) {
+    if (write) RAILYARD_TRY(write_cluster(together.value(), arguments.output));
+    add_together(together.value(), list, report.text);
   }
   if (arguments.json) report.text = dump(list);
-  if (!arguments.output.empty() && report.complaints.empty())
-    RAILYARD_TRY(write_cluster(files, arguments.output));
   return report;
 }
 
@@ -183,7 +216,7 @@ ImportReport check_report(const std::vector<std::string>& files) {
     }
     const ImportedFile& file = read.value().file;
     if (!file.findings) {
-      report.complaints.push_back(fmt::format("{}: {} describes no machine that could be checked",
+      report.complaints.push_back(fmt::format("{}: {} describes nothing that could be checked",
                                               path, read.value().importer->what));
       continue;
     }

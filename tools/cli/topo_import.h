@@ -1,8 +1,9 @@
 // `railyard topo import FILE... [-o CLUSTER.yaml] [--json]` and `railyard topo check FILE...`:
 // files of other tools that describe machines.
 //
-// import: one line per file that says what was found and what the file could not say; -o writes the
-// machine of the one file that has one. check: one line per finding, or that there is none.
+// import: one line per file that says what was found and what the file could not say; a node and a
+// fabric become one cluster (topo_combine.h); -o writes the node, the fabric or the cluster. check:
+// one line per finding, or that there is none.
 #pragma once
 
 #include <string>
@@ -14,8 +15,9 @@ namespace railyard::cli {
 
 struct ImportArguments {
   std::vector<std::string> files;
-  std::string output;  // empty: nothing is written
-  std::string like;    // a catalogue machine; empty: the nearest
+  std::string output;      // empty: nothing is written
+  std::string like;        // a catalogue machine; empty: the nearest
+  std::string adapters{};  // a file: {host: [adapters in NIC order]}
   bool json = false;
 };
 

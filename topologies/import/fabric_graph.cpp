@@ -67,6 +67,28 @@ std::size_t FabricGraph::cables() const {
   return ends / 2;
 }
 
+namespace {
+
+// "; LMC 2: ports have 4 LIDs, of which the first counts"; empty where each has one.
+std::string lmc_summary(const FabricGraph& graph) {
+  int least = 0;
+  int most = 0;
+  for (const GraphNode& node : graph.nodes)
+    for (const GraphPort& port : node.ports) {
+      if (port.lmc == 0) continue;
+      least = least == 0 ? port.lmc : std::min<int>(least, port.lmc);
+      most = std::max<int>(most, port.lmc);
+    }
+  if (most == 0) return {};
+  if (least == most)
+    return fmt::format("; LMC {}: ports of adapters have {} LIDs, routes go by the first", most,
+                       1 << most);
+  return fmt::format("; LMC {} to {}: ports of adapters have up to {} LIDs, routes go by the first",
+                     least, most, 1 << most);
+}
+
+}  // namespace
+
 std::string summary(const FabricGraph& graph) {
   std::map<std::string, std::size_t> ends;
   std::set<std::string> hosts;
@@ -80,9 +102,9 @@ std::string summary(const FabricGraph& graph) {
   std::string rates;
   for (const auto& [rate, count] : ends)
     rates += fmt::format("{}{} x {}", rates.empty() ? ": " : ", ", count / 2, rate);
-  return fmt::format("{}: {} switches, {} adapters of {} hosts, {} cables{}", graph.source,
+  return fmt::format("{}: {} switches, {} adapters of {} hosts, {} cables{}{}", graph.source,
                      graph.count(GraphNodeKind::fabric_switch), graph.count(GraphNodeKind::adapter),
-                     hosts.size(), graph.cables(), rates);
+                     hosts.size(), graph.cables(), rates, lmc_summary(graph));
 }
 
 GraphBuilder::GraphBuilder(std::string name, std::string source) : name_(std::move(name)) {
@@ -160,6 +182,7 @@ void GraphBuilder::add_far_end(std::uint32_t at, std::size_t port) {
   back.peer_key = node.key;
   back.line = 0;
   back.guid = 0;
+  back.lmc = 0;
   const std::uint16_t lid = back.lid;
   back.lid = other.kind == GraphNodeKind::fabric_switch ? std::uint16_t{0} : back.peer_lid;
   back.peer_lid = lid != 0 ? lid : node.lid;

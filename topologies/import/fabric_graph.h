@@ -6,6 +6,9 @@
 // ascend; a channel adapter without a cable has no ports. Rates are what a port carries after its
 // line coding, so that 4x EDR is 100 Gb/s and 4x QDR 32 Gb/s.
 //
+// Where a port has several LIDs (LMC > 0), the subnet manager gave each a route of its own. All of
+// ours go by the base LID, and the summary says so.
+//
 // Source of the rates: InfiniBand Architecture Specification vol. 2, signalling rates 2.5, 5, 10
 // Gb/s with 8b/10b (SDR, DDR, QDR), 10.3125, 14.0625, 25.78125 with 64b/66b (FDR10, FDR, EDR);
 // HDR, NDR and XDR lanes carry 50, 100 and 200 Gb/s.
@@ -36,7 +39,8 @@ struct GraphPort {
   std::uint32_t peer_port = 0;
   std::uint16_t lanes = 0;  // 0 = unknown
   LaneSpeed speed = LaneSpeed::unknown;
-  std::uint16_t lid = 0;       // of an adapter's port
+  std::uint16_t lid = 0;       // of an adapter's port: its base LID
+  std::uint8_t lmc = 0;        // of an adapter's port: it has 2^lmc LIDs from the base LID on
   std::uint16_t peer_lid = 0;  // as this side tells it; 0 = not told
   std::uint64_t guid = 0;      // of the port, where told
   std::size_t line = 0;        // where it was read; 0 = only the other side names it

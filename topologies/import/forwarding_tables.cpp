@@ -114,9 +114,22 @@ class Parser {
       ++out_.unreachable;
       return {};
     }
+    note_paths(rest);
     current_.entries.push_back(
         {static_cast<std::uint16_t>(*lid), static_cast<std::uint8_t>(*port)});
     return {};
+  }
+
+  // "(path #2 out of 4: portguid 0x...)": a further LID of a port.
+  void note_paths(std::string_view comment) {
+    const std::size_t path = comment.find("(path #");
+    const std::size_t of = comment.find(" out of ", path == std::string_view::npos ? 0 : path);
+    if (path == std::string_view::npos || of == std::string_view::npos) return;
+    const std::string_view rest = comment.substr(of + 8);
+    const auto lids = to_number(rest.substr(0, rest.find(':')));
+    constexpr std::uint64_t kMost = 128;  // LMC 7
+    if (lids && *lids <= kMost)
+      out_.lids_per_port = std::max<std::size_t>(out_.lids_per_port, *lids);
   }
 
   Result<void> finish_table() {
@@ -189,8 +202,11 @@ std::string summary(const ForwardingTables& tables) {
   std::size_t entries = 0;
   for (const SwitchTable& table : tables.switches) entries += table.entries.size();
   return fmt::format(
-      "forwarding tables: {} switches, {} entries{}", tables.switches.size(), entries,
-      tables.unreachable > 0 ? fmt::format(", {} unreachable", tables.unreachable) : "");
+      "forwarding tables: {} switches, {} entries{}{}", tables.switches.size(), entries,
+      tables.unreachable > 0 ? fmt::format(", {} unreachable", tables.unreachable) : "",
+      tables.lids_per_port > 1
+          ? fmt::format("; up to {} LIDs a port, routes go by the first", tables.lids_per_port)
+          : "");
 }
 
 }  // namespace railyard::topologies

@@ -41,6 +41,7 @@ struct ForwardingTables {
   std::vector<SwitchTable> switches;                     // in the order they were read
   std::unordered_map<std::uint64_t, std::size_t> index;  // GUID -> place in `switches`
   std::size_t unreachable = 0;                           // entries that were left out
+  std::size_t lids_per_port = 1;                         // the most that `dump_fts` tells
   std::vector<std::string> notes;
 
   [[nodiscard]] const SwitchTable* find(std::uint64_t guid) const;

@@ -15,8 +15,8 @@ using sim::Result;
 using Names = std::vector<std::string>;
 
 constexpr std::size_t kMostDigits = 12;
-constexpr std::size_t kMostNameLength = 256;
-constexpr std::size_t kMostBrackets = 5;  // as in SLURM
+constexpr std::size_t kMostNameLength = 128;  // without the numbers
+constexpr std::size_t kMostBrackets = 5;      // as in SLURM
 
 sim::Error too_many(std::size_t most) { return bad_input(fmt::format("more than {} names", most)); }
 
@@ -30,8 +30,12 @@ Result<void> expand_range(std::string_view range, std::size_t most, Names& out) 
   if (!first || !last || low.size() > kMostDigits || high.size() > kMostDigits || *last < *first)
     return bad_input(fmt::format("'{}' is no range of numbers", excerpt(range)));
   if (*last - *first >= most - std::min(most, out.size())) return too_many(most);
-  for (std::uint64_t i = *first; i <= *last; ++i)
-    out.push_back(fmt::format("{:0{}}", i, low.size()));
+  for (std::uint64_t i = *first; i <= *last; ++i) {
+    const fmt::format_int digits(i);
+    std::string& number = out.emplace_back();
+    if (digits.size() < low.size()) number.assign(low.size() - digits.size(), '0');
+    number.append(digits.data(), digits.size());
+  }
   return {};
 }
 
@@ -56,11 +60,13 @@ Result<Names> times(const Names& heads, std::string_view inside, std::size_t mos
 Result<Names> expand_one(std::string_view text, std::size_t most) {
   if (text.empty()) return bad_input("an empty name in a list");
   Names names{""};
+  std::size_t length = 0;
   for (std::size_t brackets = 0; !text.empty(); ++brackets) {
     const std::size_t open = text.find('[');
     const std::string_view plain = text.substr(0, open);
     if (plain.find(']') != std::string_view::npos) return bad_input("']' without '['");
-    if (plain.size() > kMostNameLength)
+    length += plain.size();
+    if (length > kMostNameLength)
       return bad_input(fmt::format("a name of more than {} characters", kMostNameLength));
     for (std::string& name : names) name += plain;
     if (open == std::string_view::npos) break;

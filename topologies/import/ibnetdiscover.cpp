@@ -99,13 +99,16 @@ Comment split_comment(std::string_view text) {
   return {text.substr(0, first), text.substr(first + 1, last - first - 1), text.substr(last + 1)};
 }
 
-std::uint16_t lid_in(std::string_view words) {
+// The number behind a word, as in "lid 12 lmc 0".
+std::optional<std::uint64_t> number_behind(std::string_view key, std::string_view words) {
   for (std::string_view word = take_word(words); !word.empty(); word = take_word(words))
-    if (word == "lid") {
-      const auto lid = to_number(take_word(words));
-      return lid && *lid <= 0xffff ? static_cast<std::uint16_t>(*lid) : std::uint16_t{0};
-    }
-  return 0;
+    if (word == key) return to_number(take_word(words));
+  return std::nullopt;
+}
+
+std::uint16_t lid_in(std::string_view words) {
+  const auto lid = number_behind("lid", words);
+  return lid && *lid <= 0xffff ? static_cast<std::uint16_t>(*lid) : std::uint16_t{0};
 }
 
 class Parser {
@@ -206,10 +209,23 @@ class Parser {
     return add_port(port, *peer, comment);
   }
 
+  // The specification gives LMC three bits and the base LID as many zeros.
+  Result<void> read_lmc(std::string_view words, GraphPort& port) {
+    const auto lmc = number_behind("lmc", words);
+    if (!lmc) return {};
+    if (*lmc > 7) return error(fmt::format("LMC {} (0 to 7 is expected)", *lmc));
+    if (port.lid % (1U << *lmc) != 0)
+      return error(fmt::format("LID {} is no base LID under LMC {}: a multiple of {} is expected",
+                               port.lid, *lmc, 1U << *lmc));
+    port.lmc = static_cast<std::uint8_t>(*lmc);
+    return {};
+  }
+
   Result<void> add_port(GraphPort& port, const NodeName& peer, const Comment& comment) {
     std::string_view words = comment.description.empty() ? comment.before : comment.after;
     port.lid =
         current_kind_ == GraphNodeKind::fabric_switch ? std::uint16_t{0} : lid_in(comment.before);
+    if (current_kind_ == GraphNodeKind::adapter) RAILYARD_TRY(read_lmc(comment.before, port));
     port.peer_lid = comment.description.empty() ? std::uint16_t{0} : lid_in(comment.after);
     for (std::string_view word = take_word(words); !word.empty(); word = take_word(words))
       if (word.find('x') != std::string_view::npos) read_rate(word, port);

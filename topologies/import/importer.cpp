@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "topologies/fabric_check.h"
+#include "topologies/fabric_source.h"
 #include "topologies/hardware_check.h"
 #include "topologies/hardware_devices.h"
 #include "topologies/import/fabric_graph.h"
@@ -150,7 +152,13 @@ Result<ImportedFile> fabric(Result<FabricGraph> read) {
 
 Result<ImportedFile> import_ibnetdiscover(std::string_view text, const std::string& name,
                                           const ImportOptions& /*options*/) {
-  return fabric(parse_ibnetdiscover(text, name));
+  RAILYARD_ASSIGN(FabricGraph graph, parse_ibnetdiscover(text, name));
+  std::vector<std::string> findings;
+  for (const Finding& finding : check_fabric(graph))
+    findings.push_back(finding.where + ": " + finding.what);
+  RAILYARD_ASSIGN(ImportedFile file, fabric(std::move(graph)));
+  file.findings = std::move(findings);
+  return file;
 }
 
 Result<ImportedFile> import_slurm(std::string_view text, const std::string& name,
@@ -187,12 +195,16 @@ Result<ImportedFile> import_graph_xml(std::string_view text, const std::string& 
 
 // In the order in which they are tried.
 constexpr std::array<Importer, 6> kImporters{{
-    {"nccl-xml", "NCCL topology XML", looks_like_nccl_xml, import_nccl_xml},
-    {"nccl-graph", "NCCL graph XML", looks_like_graph_xml, import_graph_xml},
-    {"smi-topo", "nvidia-smi topo -m", looks_like_smi_topo, import_smi_topo},
-    {"ibnetdiscover", "ibnetdiscover", looks_like_ibnetdiscover, import_ibnetdiscover},
-    {"forwarding-tables", "forwarding tables", looks_like_forwarding_tables, import_forwarding},
-    {"slurm", "SLURM topology.conf", looks_like_slurm_topology, import_slurm},
+    {"nccl-xml", "NCCL topology XML", ImportSubject::node, looks_like_nccl_xml, import_nccl_xml},
+    {"nccl-graph", "NCCL graph XML", ImportSubject::channels, looks_like_graph_xml,
+     import_graph_xml},
+    {"smi-topo", "nvidia-smi topo -m", ImportSubject::node, looks_like_smi_topo, import_smi_topo},
+    {"ibnetdiscover", "ibnetdiscover", ImportSubject::fabric, looks_like_ibnetdiscover,
+     import_ibnetdiscover},
+    {"forwarding-tables", "forwarding tables", ImportSubject::routes, looks_like_forwarding_tables,
+     import_forwarding},
+    {"slurm", "SLURM topology.conf or topology.yaml", ImportSubject::fabric,
+     looks_like_slurm_topology, import_slurm},
 }};
 
 }  // namespace
@@ -203,6 +215,12 @@ const Importer* detect_importer(std::string_view text) {
   for (const Importer& importer : kImporters)
     if (importer.looks_like(text)) return &importer;
   return nullptr;
+}
+
+std::size_t most_bytes(const Importer& importer) {
+  const bool large =
+      importer.subject == ImportSubject::fabric || importer.subject == ImportSubject::routes;
+  return large ? kMaxFabricBytes : kMaxImportBytes;
 }
 
 Result<ImportedFile> import_file(const std::string& path, const ImportOptions& options) {

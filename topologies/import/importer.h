@@ -27,9 +27,13 @@ struct ImportedFile {
   std::optional<std::vector<std::string>> findings;  // what looks wrong, where that can be said
 };
 
+// What a kind of file says about a cluster.
+enum class ImportSubject { node, channels, fabric, routes };
+
 struct Importer {
   std::string_view name;  // "nccl-xml"
   std::string_view what;  // "NCCL topology XML"
+  ImportSubject subject;
   bool (*looks_like)(std::string_view text);
   sim::Result<ImportedFile> (*import)(std::string_view text, const std::string& name,
                                       const ImportOptions& options);
@@ -39,6 +43,9 @@ std::span<const Importer> importers();
 
 // The kind of a text, by its content; null if it is none of them.
 const Importer* detect_importer(std::string_view text);
+
+// How large a file of a kind may be: fabrics list every port, tables every destination.
+std::size_t most_bytes(const Importer& importer);
 
 // Imports a text of any kind; an error names the kinds there are.
 sim::Result<ImportedFile> import_text(std::string_view text, const std::string& name,

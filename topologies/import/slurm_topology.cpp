@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/text.h"
+#include "topologies/import/slurm_graph.h"
 #include "topologies/import/text_lines.h"
 
 namespace railyard::topologies {
@@ -20,11 +20,8 @@ constexpr std::array<std::string_view, 6> kKeys{"SwitchName", "Nodes",     "Swit
                                                 "LinkSpeed",  "BlockName", "BlockSizes"};
 
 struct Statement {
-  std::size_t line = 0;
   bool block = false;
-  std::string name;
-  std::vector<std::string> nodes;
-  std::vector<std::string> switches;
+  SlurmSwitch entry;
 };
 
 // Comments off, continued lines joined. `number` is the first line's.
@@ -50,9 +47,9 @@ class Parser {
   Result<FabricGraph> parse() {
     std::string text;
     while (next_statement(lines_, text, line_)) RAILYARD_TRY(read(text));
-    if (statements_.empty())
+    if (tree_.switches.empty())
       return sim::bad_input("no SwitchName= or BlockName= of a topology.conf", name_);
-    return build();
+    return slurm_graph(tree_, name_);
   }
 
  private:
@@ -63,7 +60,7 @@ class Parser {
   Result<void> read(std::string_view text) {
     if (trim(text).empty()) return {};
     Statement out;
-    out.line = line_;
+    out.entry.line = line_;
     bool sizes = false;
     for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
       const std::size_t equals = word.find('=');
@@ -77,13 +74,15 @@ class Parser {
       RAILYARD_TRY(take(*known, word.substr(equals + 1), out, sizes));
     }
     if (sizes) return {};
-    if (out.name.empty()) return error(line_, "SwitchName= or BlockName= is missing");
-    if (!statements_.empty() && statements_.front().block != out.block)
+    SlurmSwitch& entry = out.entry;
+    if (entry.name.empty()) return error(line_, "SwitchName= or BlockName= is missing");
+    if (!tree_.switches.empty() && tree_.blocks != out.block)
       return error(line_, "a tree (SwitchName) and blocks (BlockName) in one file");
-    if (out.nodes.empty() == out.switches.empty())
-      return error(line_, fmt::format("'{}' needs either Nodes= or {}", excerpt(out.name),
+    if (entry.nodes.empty() == entry.switches.empty())
+      return error(line_, fmt::format("'{}' needs either Nodes= or {}", excerpt(entry.name),
                                       out.block ? "nothing else" : "Switches="));
-    statements_.push_back(std::move(out));
+    tree_.blocks = out.block;
+    tree_.switches.push_back(std::move(entry));
     return {};
   }
 
@@ -92,142 +91,33 @@ class Parser {
     if (key == "LinkSpeed") return {};  // SLURM itself makes no use of it
     if (key == "BlockSizes") {
       sizes = true;
-      block_sizes_ = excerpt(value);
+      tree_.block_sizes = excerpt(value);
       return {};
     }
     if (key == "SwitchName" || key == "BlockName") {
-      if (!out.name.empty()) return error(line_, "two names in one line");
+      if (!out.entry.name.empty()) return error(line_, "two names in one line");
       out.block = key == "BlockName";
-      out.name = excerpt(value, 64);
+      out.entry.name = excerpt(value, 64);
       return {};
     }
     auto names = expand_hostlist(value, kMaxSlurmNames - names_);
     if (!names.ok()) return error(line_, fmt::format("{}=: {}", key, names.error().message));
     names_ += names.value().size();
-    (key == "Nodes" ? out.nodes : out.switches) = std::move(names).value();
+    (key == "Nodes" ? out.entry.nodes : out.entry.switches) = std::move(names).value();
     return {};
-  }
-
-  // Switches in the order of the file, then nodes in the order they are named.
-  Result<FabricGraph> build() {
-    const bool block = statements_.front().block;
-    graph_.source = block ? "SLURM topology/block" : "SLURM topology/tree";
-    for (const Statement& statement : statements_) {
-      if (!index_.emplace(statement.name, graph_.nodes.size()).second)
-        return error(statement.line, fmt::format("'{}' is defined twice", excerpt(statement.name)));
-      add_node(GraphNodeKind::fabric_switch, statement.name, statement.line);
-    }
-    std::vector<bool> child(statements_.size());
-    for (std::size_t i = 0; i < statements_.size(); ++i) {
-      RAILYARD_TRY(join_switches(i, child));
-      join_nodes(i);
-    }
-    RAILYARD_TRY(check_tree());
-    note_limits(static_cast<std::size_t>(std::count(child.begin(), child.end(), false)), block);
-    return std::move(graph_);
-  }
-
-  void add_node(GraphNodeKind kind, const std::string& name, std::size_t line) {
-    GraphNode node;
-    node.kind = kind;
-    node.key = graph_.nodes.size() + 1;
-    node.name = name;
-    node.line = line;
-    graph_.nodes.push_back(std::move(node));
-  }
-
-  void join(std::size_t a, std::size_t b) {
-    const auto end = [&](std::size_t at, std::size_t peer) {
-      GraphPort port;
-      port.number = static_cast<std::uint32_t>(graph_.nodes[at].ports.size() + 1);
-      port.peer = static_cast<std::uint32_t>(peer);
-      port.peer_port = static_cast<std::uint32_t>(graph_.nodes[peer].ports.size() + 1);
-      port.peer_key = graph_.nodes[peer].key;
-      return port;
-    };
-    const GraphPort at_a = end(a, b);
-    const GraphPort at_b = end(b, a);
-    graph_.nodes[a].ports.push_back(at_a);
-    graph_.nodes[b].ports.push_back(at_b);
-  }
-
-  Result<void> join_switches(std::size_t at, std::vector<bool>& child) {
-    for (const std::string& name : statements_[at].switches) {
-      const auto found = index_.find(name);
-      if (found == index_.end() || found->second >= statements_.size())
-        return error(statements_[at].line,
-                     fmt::format("the switch '{}' is defined nowhere", excerpt(name)));
-      if (child[found->second] || found->second == at)
-        return error(statements_[at].line,
-                     found->second == at
-                         ? fmt::format("'{}' is a switch below itself", excerpt(name))
-                         : fmt::format("the switch '{}' has two parents", excerpt(name)));
-      child[found->second] = true;
-      parent_[found->second] = at;
-      join(found->second, at);
-    }
-    return {};
-  }
-
-  void join_nodes(std::size_t at) {
-    for (const std::string& name : statements_[at].nodes) {
-      const auto [found, fresh] = index_.emplace("\n" + name, graph_.nodes.size());
-      if (!fresh) {
-        twice_.push_back("'" + excerpt(name) + "'");
-        continue;
-      }
-      add_node(GraphNodeKind::adapter, name, statements_[at].line);
-      join(found->second, at);
-    }
-  }
-
-  // With one parent each, a loop is a way up that does not end.
-  Result<void> check_tree() {
-    std::vector<bool> done(statements_.size());
-    for (std::size_t i = 0; i < statements_.size(); ++i) {
-      std::vector<std::size_t> way;
-      std::size_t at = i;
-      for (; !done[at] && way.size() <= statements_.size(); at = parent_[at]) {
-        way.push_back(at);
-        if (parent_.count(at) == 0) break;
-      }
-      if (way.size() > statements_.size())
-        return error(statements_[at].line,
-                     fmt::format("'{}' is a switch below itself", excerpt(statements_[at].name)));
-      for (const std::size_t passed : way) done[passed] = true;
-    }
-    return {};
-  }
-
-  void note_limits(std::size_t roots, bool block) {
-    std::vector<std::string>& notes = graph_.notes;
-    if (!twice_.empty())
-      notes.push_back("nodes under two leaves count for the first: " + list_of(twice_));
-    notes.push_back("the file tells no rates, no parallel cables and no rails");
-    if (!block_sizes_.empty())
-      notes.push_back("BlockSizes=" + block_sizes_ + " says how blocks are scheduled, not wired");
-    if (block && roots > 1) {
-      notes.push_back(fmt::format("how the {} blocks are joined is not told", roots));
-    } else if (roots > 1) {
-      notes.push_back(fmt::format("{} trees without a common root: nothing joins them", roots));
-    }
   }
 
   LineReader lines_;
   const std::string& name_;
   std::size_t line_ = 0;
   std::size_t names_ = 0;
-  std::string block_sizes_;
-  std::vector<Statement> statements_;
-  std::unordered_map<std::string, std::size_t> index_;  // switches; nodes with a '\n' before
-  std::unordered_map<std::size_t, std::size_t> parent_;
-  std::vector<std::string> twice_;
-  FabricGraph graph_;
+  SlurmTree tree_;
 };
 
 }  // namespace
 
 bool looks_like_slurm_topology(std::string_view text) {
+  if (looks_like_slurm_yaml(text)) return true;
   LineReader lines(text);
   for (std::string_view line; lines.next(line);) {
     line = trim(line.substr(0, line.find('#')));
@@ -241,7 +131,9 @@ bool looks_like_slurm_topology(std::string_view text) {
 }
 
 Result<FabricGraph> parse_slurm_topology(std::string_view text, const std::string& name) {
-  return Parser(text, name).parse();
+  if (!looks_like_slurm_yaml(text)) return Parser(text, name).parse();
+  RAILYARD_ASSIGN(const SlurmTree tree, read_slurm_yaml(text, name));
+  return slurm_graph(tree, name);
 }
 
 }  // namespace railyard::topologies

@@ -26,6 +26,7 @@ class Checker {
     check_nvlinks();
     check_tree();
     check_numa();
+    check_nics();
     return std::move(found_);
   }
 
@@ -139,6 +140,56 @@ class Checker {
                                   text_of(m_.cell(a, b)), of_a, of_b));
       }
     add(odd, "pairs whose NUMA affinities contradict their path");
+  }
+
+  // 0: below the same PCIe switches, 1: at the same CPU, 2: farther.
+  [[nodiscard]] int distance(std::size_t gpu, std::size_t nic) const {
+    switch (m_.cell(gpu, nic).path) {
+      case SmiPath::pix:
+      case SmiPath::pxb: return 0;
+      case SmiPath::phb:
+      case SmiPath::node: return 1;
+      default: return 2;
+    }
+  }
+
+  // What more than half of the GPUs have; -1 if they do not agree.
+  static int usual(const std::vector<int>& values) {
+    for (const int value : values)
+      if (2 * std::count(values.begin(), values.end(), value) >
+          static_cast<std::ptrdiff_t>(values.size()))
+        return value;
+    return -1;
+  }
+
+  // GPUs whose nearest NIC is farther, or whose NICs are fewer, than most GPUs'.
+  void check_nics() {
+    if (m_.nics() == 0) return;
+    std::vector<int> nearest(m_.gpus, 2);
+    std::vector<int> near(m_.gpus, 0);
+    for (std::size_t gpu = 0; gpu < m_.gpus; ++gpu)
+      for (std::size_t nic = m_.gpus; nic < n_; ++nic) {
+        nearest[gpu] = std::min(nearest[gpu], distance(gpu, nic));
+        near[gpu] += distance(gpu, nic) == 0 ? 1 : 0;
+      }
+    static constexpr std::string_view kWhere[] = {"below its PCIe switch", "at its CPU",
+                                                  "anywhere"};
+    const int where = usual(nearest);
+    const int count = usual(near);
+    std::vector<std::string> far;
+    std::vector<std::string> fewer;
+    for (std::size_t gpu = 0; gpu < m_.gpus; ++gpu) {
+      if (where >= 0 && nearest[gpu] > where)
+        far.push_back(
+            fmt::format("{} has no NIC {}, most GPUs have one", m_.labels[gpu], kWhere[where]));
+      else if (near[gpu] < count)
+        fewer.push_back(
+            fmt::format("{} has {} NICs below its PCIe switch, most GPUs have {}: a rail "
+                        "is missing",
+                        m_.labels[gpu], near[gpu], count));
+    }
+    add(far, "GPUs far from any NIC");
+    add(fewer, "GPUs with fewer NICs");
   }
 
   static constexpr std::size_t kMostTried = 20'000;  // x labels steps

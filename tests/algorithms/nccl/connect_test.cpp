@@ -228,6 +228,31 @@ TEST_CASE("NCCL's channels for send and receive, and buffers") {
   CHECK(small.info.buffers == std::array<std::int64_t, 3>{65'536, 4'915'200, 4'194'304});
 }
 
+TEST_CASE("NCCL's channels per peer before 2.29") {
+  const auto per_peer = [](std::int32_t nodes, Version version,
+                           const std::map<std::string, std::string>& env = {},
+                           std::int32_t nets = 0) {
+    CommInputs inputs = machine(h100(nodes));
+    inputs.version = version;
+    inputs.kinds[0].older_net_count = nets;
+    return plan_of(inputs, env).info.p2p_channels_per_peer;
+  };
+  CHECK(per_peer(2, {2, 29, 2}) == 4);
+  CHECK(per_peer(2, {2, 28, 9}) == 2);
+  CHECK(per_peer(2, {2, 19, 3}) == 2);
+  // 16 channels: two for a peer while 2 x ranks are at most 64, that is on four nodes of 8.
+  CHECK(per_peer(4, {2, 20, 5}) == 2);
+  CHECK(per_peer(5, {2, 20, 5}) == 1);
+  CHECK(per_peer(5, {2, 28, 9}) == 1);
+  CHECK(per_peer(5, {2, 19, 4}) == 2);  // not yet
+  // The NICs that a GPU's own link to its CPU can feed: as many channels, a power of two.
+  CHECK(per_peer(5, {2, 28, 9}, {}, 3) == 4);
+  CHECK(per_peer(5, {2, 19, 4}, {}, 3) == 2);
+  CHECK(per_peer(5, {2, 28, 9}, {{"NCCL_NCHANNELS_PER_NET_PEER", "8"}}) == 8);
+  CHECK(per_peer(2, {2, 28, 9}, {{"NCCL_MAX_P2P_NCHANNELS", "1"}}) == 1);
+  CHECK(per_peer(1, {2, 27, 7}) == 32);  // 24 channels, 36 by NVLinks
+}
+
 TEST_CASE("NCCL's CollNet: who may use it, its heads and chains") {
   MachineSpec spec = h100(2);
   CommInputs inputs = machine(spec);

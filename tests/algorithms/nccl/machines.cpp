@@ -47,6 +47,7 @@ CommInputs machine(const MachineSpec& spec) {
   kind.all_nvlink = spec.intra < sim::PathType::pix;
   // 18 NVLinks, two channels each; a 400 Gb/s NIC at 14 GB/s per channel.
   kind.p2p_channels_per_peer = spec.nodes > 1 ? 4 : 36;
+  kind.older_channels_inside = 36;
   for (std::int32_t n = 0; n < spec.nodes; ++n) {
     CommNode& node = inputs.nodes.emplace_back();
     for (std::int32_t g = 0; g < spec.gpus; ++g) node.ranks.push_back(n * spec.gpus + g);

@@ -250,6 +250,21 @@ TEST_CASE("sockets have no GPUDirect RDMA") {
   CHECK(node_of(request, {}, ethernet).check_gdr(0, 0, false) == GdrMode::off);
 }
 
+TEST_CASE("channels per peer before 2.29: NVLinks, and NICs that the GPU's own link feeds") {
+  sim::Hardware host;
+  host.cpus = {intel(0, {gpu(0, 80, {nvlink_to_gpu(1, 4)}), gpu(1, 80, {nvlink_to_gpu(0, 4)})})};
+  CHECK(nccl::older_channels_inside(node_of(one_host(host, 2, 2)), 0) == 8);
+  CHECK(nccl::older_net_count(node_of(one_host(host, 2, 2)), 0) == 0);
+  // Behind a switch the GPU has no link to the CPU: none.
+  host.cpus = {
+      intel(0, {pci_switch("0000:01:00.0", {gpu(0, 90, {}, kGen5), nic(0, 400, kGen5)}, kGen5)})};
+  CHECK(nccl::older_net_count(node_of(one_host(host, 1, 2)), 0) == 0);
+  // At the CPU: 48 GB/s, that two NICs of 200 Gb/s fill.
+  host.cpus = {intel(
+      0, {gpu(0, 90, {}, kGen5), nic(0, 200, kGen5), nic(1, 200, kGen5), nic(2, 200, kGen5)})};
+  CHECK(nccl::older_net_count(node_of(one_host(host, 1, 2)), 0) == 2);
+}
+
 TEST_CASE("channels per peer: NVLinks of the path, or NICs and their bandwidth") {
   sim::Hardware host;
   host.cpus = {intel(0, {gpu(0, 80, {nvlink_to_gpu(1, 4)}), gpu(1, 80, {nvlink_to_gpu(0, 4)})})};

@@ -109,6 +109,43 @@ std::string parts(const Choice& choice) {
                      choice.mid.bytes, choice.hi.bytes, choice.threads);
 }
 
+TEST_CASE("NCCL's split before 2.29: 16 KiB of traffic for a channel, not 32") {
+  const auto split = [](Version version) {
+    MachineSpec spec = h100(1);
+    spec.nvls = {};
+    CommInputs inputs = machine(spec);
+    inputs.version = version;
+    const CommPlan plan = plan_of(inputs, {{"NCCL_ALGO", "ring"}, {"NCCL_PROTO", "ll128"}});
+    return parts(chosen(plan, all_reduce(16 * kKi)));
+  };
+  // 32 KiB of traffic, at most three channels.
+  CHECK(split({2, 29, 2}) == "0+1 16384/0/0 640");
+  CHECK(split({2, 28, 9}) == "0+2 8192/0/8192 640");
+  CHECK(split({2, 27, 3}) == "0+2 8192/0/8192 640");
+}
+
+TEST_CASE("NCCL's notes say what of a plan is another version's") {
+  const auto note = [](Version version) {
+    CommInputs inputs = machine(h100(1));
+    inputs.version = version;
+    const CommPlan plan = plan_of(inputs);
+    return plan.notes.empty() ? std::string() : plan.notes.back();
+  };
+  CHECK(note({2, 30, 7}).empty());
+  CHECK(note({2, 30, 3}).empty());
+  CHECK(note({2, 29, 7}) ==
+        "NCCL 2.29.7: the cost table is that version's; other channel counts, threads and chunks "
+        "are those of 2.30.7");
+  CHECK(note({2, 28, 9}) ==
+        "NCCL 2.28.9: the cost table, the channels per peer of sends and receives and the split of "
+        "a call over channels are that version's; other channel counts, threads and chunks are "
+        "those of 2.30.7");
+  CHECK(note({2, 23, 4}) ==
+        "NCCL 2.23.4: the cost table and the channels per peer of sends and receives are that "
+        "version's, the split of a call over channels is 2.27's; other channel counts, threads and "
+        "chunks are those of 2.30.7");
+}
+
 TEST_CASE("NCCL's split of one call among 24 channels of 8 ranks") {
   const auto on = [](const char* algorithm, const char* protocol) {
     MachineSpec spec = h100(1);
