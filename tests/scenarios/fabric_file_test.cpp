@@ -75,7 +75,7 @@ TEST_CASE("a host's adapters may have names of their own") {
         "fabric.adapters_by_host: left has 2 adapters, but the nodes have 1 NICs");
   CHECK(tests::error_of(read_scenario(dir.write(
                             "s.yaml", scenario("{file: x.ibnet, adapters_by_host: {left: x}}"))))
-            .find("cluster.fabric.adapters_by_host.left: a list is expected, not text") !=
+            .find("cluster.fabric.adapters_by_host.left: a list is expected, not a single value") !=
         std::string::npos);
 }
 
