@@ -191,7 +191,9 @@ StageRow stage_row(const TrainingProgram& program, const models::WorkloadRank& r
       continue;
     const models::Membership& member = rank.member(issued.what.call);
     const sim::CallRecord& record = member.runner->records()[issued.number];
-    neighbours.push_back({record.enter[member.group_rank], record.end[member.group_rank]});
+    // A stage that is done early may already wait in this iteration's first message.
+    neighbours.push_back({std::max(record.enter[member.group_rank], step.start),
+                          std::min(record.end[member.group_rank], step.end)});
   }
   row.waited = sim::uncovered(sim::united(std::move(neighbours)), kernels);
   row.exposed = own.exposed - row.waited;

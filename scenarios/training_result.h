@@ -41,7 +41,7 @@ struct StageRow {
   sim::Duration waited{};   // none, and messages of neighbours are under way: the pipeline's bubble
                             // and their transfer
   sim::Duration exposed{};  // none, and other collectives are
-  sim::Duration idle{};     // nothing
+  sim::Duration idle{};     // nothing; also the end of the bubble, behind the stage's last message
 };
 
 struct TrainingResult : StepResult {

@@ -288,6 +288,22 @@ TEST_CASE("model parallel: the bubble is (q - 1) / (m v) of the ideal time") {
       }
 }
 
+// Stages of 20 + 40 ms, bubble 3 x 60 ms. Stage i is done 40 i ms before stage 0; in the last
+// iteration nothing follows that it could wait for.
+TEST_CASE("model parallel: the parts of every stage make up a later iteration too") {
+  const RunResult result =
+      good_run(full_scenario(equal_blocks(4, 1, 4), {"megatron.iterations=3"}));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const StageRow& row = result.training->stages[i];
+    CHECK(row.waited >= sim::Duration{});
+    CHECK(row.exposed >= sim::Duration{});
+    CHECK(row.idle >= sim::Duration{});
+    CHECK(sim::to_seconds(row.waited) ==
+          doctest::Approx(0.180 - 0.040 * static_cast<double>(i)).epsilon(0.02));
+    CHECK(sim::to_seconds(row.waited + row.idle) == doctest::Approx(0.180).epsilon(0.02));
+  }
+}
+
 TEST_CASE("model parallel: a stated 1F1B is Megatron's") {
   const RunResult own = good_run(full_scenario(equal_blocks(
       2, 1, 4,

@@ -73,7 +73,7 @@ std::string stages(const TrainingResult& result, const SummaryStyle& style) {
          wrap(fmt::format(
                   "  their first ranks; times in {}: kernels run; none does, and messages of "
                   "the stages beside it are awaited (bubble and transfer); other "
-                  "collectives are exposed; nothing happens",
+                  "collectives are exposed; nothing happens, as behind a stage's last message",
                   unit.name),
               kWidth, "  ") +
          "\n";
