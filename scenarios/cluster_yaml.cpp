@@ -65,7 +65,7 @@ std::string fabric_yaml(const WrittenFabric& fabric) {
 }  // namespace
 
 Result<std::string> cluster_yaml(const WrittenCluster& cluster) {
-  RAILYARD_TRY(check_names(cluster.fabric));
+  if (!cluster.fabric.file.empty()) RAILYARD_TRY(check_names(cluster.fabric));
   const bool node = cluster.machine != nullptr;
   const bool fabric = !cluster.fabric.file.empty();
   std::string out = comment(fmt::format("The {} of {}.",

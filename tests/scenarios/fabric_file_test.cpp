@@ -66,16 +66,17 @@ TEST_CASE("a host's adapters may have names of their own") {
     return bound.ok() ? bound.value()->topology.nodes[0].name : bound.error().text();
   };
   CHECK(build("{left: [mlx5_0], right: [mlx5_0]}") == "left");
-  CHECK(build("{left: [mlx5_0]}") ==
-        "there are 2 nodes of 1 NICs, but the fabric has 1 hosts with that many cabled adapters; "
-        "left out: right has no cabled adapter 'hca0'");
-  CHECK(build("{lefty: [mlx5_0]}") ==
-        "fabric.adapters_by_host: no host 'lefty' in the fabric; did you mean 'left'?");
-  CHECK(build("{left: [a, b]}") ==
-        "fabric.adapters_by_host: left has 2 adapters, but the nodes have 1 NICs");
+  CHECK(
+      build("{left: [mlx5_0]}")
+          .ends_with("cluster.fabric: there are 2 nodes of 1 NICs, but the fabric has 1 hosts with "
+                     "that many cabled adapters; left out: right has no cabled adapter 'hca0'"));
+  CHECK(build("{lefty: [mlx5_0]}")
+            .ends_with("adapters_by_host: no host 'lefty' in the fabric; did you mean 'left'?"));
+  CHECK(build("{left: [a, b]}")
+            .ends_with("adapters_by_host: left has 2 adapters, but the nodes have 1 NICs"));
   CHECK(tests::error_of(read_scenario(dir.write(
                             "s.yaml", scenario("{file: x.ibnet, adapters_by_host: {left: x}}"))))
-            .find("cluster.fabric.adapters_by_host.left: a list is expected, not text") !=
+            .find("cluster.fabric.adapters_by_host.left: a list is expected, not a single value") !=
         std::string::npos);
 }
 

@@ -159,7 +159,6 @@ TEST_CASE("import: adapters that have other names than the NICs") {
   const TemporaryDirectory directory;
   topologies::MachineSpec machine = topologies::find_machine("hgx-h100").value();
   topologies::spread_nics(machine, 2);
-  machine.nic_names = {"mlx5_0", "mlx5_2"};
   const std::string node = directory.write(
       "node.xml", topologies::write_nccl_xml(topologies::hardware_of(machine).value()));
   const std::string fabric = directory.write("fabric.ibnet", kFabric);
@@ -188,10 +187,12 @@ TEST_CASE("import: adapters that have other names than the NICs") {
         cli::import_report({.files = {node, fabric}, .output = target, .adapters = bad});
     return made.ok() ? "accepted" : made.error().text();
   };
-  CHECK(error("vv: [a, b]\n") == "adapters by host: no host 'vv' in the fabric; did you mean 'v'?");
-  CHECK(error("v: [hca0]\n") == "adapters by host: v has 1 adapters, but the nodes have 2 NICs");
+  CHECK(error("vv: [a, b]\n") == "adapters by host: no host 'vv' in the fabric");
+  CHECK(error("v: [hca0, hca1]\n") ==
+        "adapters by host: v has 2 adapters, but the nodes have 1 NICs");
   CHECK(error("'*': [hca0]\n") == "adapters by host: '*' has 1 adapters, but the node has 2 NICs");
-  CHECK(error("v: hca0\n") == directory.path("bad.yaml") + ":1:4: v: a list is expected, not text");
+  CHECK(error("v: hca0\n") ==
+        directory.path("bad.yaml") + ":1:4: v: a list is expected, not a single value");
 }
 
 TEST_CASE("import: what cannot be one cluster") {
