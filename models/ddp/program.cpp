@@ -202,8 +202,7 @@ std::vector<std::int64_t> distinct_iterations(const DdpOptions& options) {
     all.insert(all.end(), {start + 1, start + 2});
   for (const std::int64_t inputs : options.join) all.push_back(inputs + 1);
   std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());  // clang 14 has no ranges::unique
   std::erase_if(all, [&](std::int64_t i) { return i > options.iterations || i < 1; });
   return all;
 }
