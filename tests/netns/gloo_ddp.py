@@ -32,7 +32,7 @@ from star import Refused, Star
 LAYERS, WIDTH, BATCH = 8, 1024, 32
 WARM_UP, STEPS = 3, 5
 PORT = "29778"
-SIZES = [1 << 16, 1 << 18, 1 << 20, 1 << 22]  # of the AllReduces that the network is fitted to
+SIZES = [1 << power for power in (16, 17, 18, 19, 20, 22)]  # AllReduces the network is fitted to
 CASES = ([{"bucket_cap_mb": cap} for cap in (1, 5, 25)]
          + [{"bucket_cap_mb": 25, "accumulation": n} for n in (2, 4)]
          + [{"bucket_cap_mb": cap, "hook": "fp16_compress"} for cap in (5, 25)])
