@@ -116,7 +116,7 @@ def network():
         parameters += [{"name": names[0], "shape": [WIDTH, WIDTH]},
                        {"name": names[1], "shape": [WIDTH]}]
         layers.append({"name": str(index), "kind": "gemm", "parameters": names,
-                       "forward_flops": f"{2 * WIDTH * WIDTH}FLOP", "input_elements": WIDTH,
+                       "forward_flops": 2 * WIDTH * WIDTH, "input_elements": WIDTH,
                        "output_elements": WIDTH, "has_dgrad": index > 0})
     return {"name": "stack", "parameters": parameters, "layers": layers}
 
@@ -150,7 +150,7 @@ def predict(options, run, case, compute):
         json.dump(scenario(options, run, case, compute), file)  # JSON is YAML
         file.flush()
         result = json.loads(gloo_ranks.railyard(options, "run", file.name, "--json"))
-    return result["ddp"]["step_time_us"] * 1e-6
+    return result["step_time_us"] * 1e-6
 
 
 class Run:
