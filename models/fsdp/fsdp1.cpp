@@ -42,8 +42,7 @@ class Fsdp1 {
       if (last) marks.backward_end = rank_.record(rank_.compute);
       finish_backward();
     }
-    for (const sim::Kernel& kernel : program_.optimizer)
-      co_await rank_.host->launch(rank_.compute, kernel);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
     marks.end = rank_.record(rank_.compute);
     co_await rank_.host->end_iteration(rank_.compute);
   }
@@ -61,22 +60,13 @@ class Fsdp1 {
   const Unit& unit(std::uint32_t index) const { return program_.units[index]; }
   bool sharded() const { return program_.options.strategy != ShardingStrategy::no_shard; }
 
-  // wait_stream.
-  void wait_stream(sim::StreamId stream, sim::StreamId other) {
-    rank_.wait(stream, rank_.record(other));
-  }
-
-  Task launch_all(sim::StreamId stream, const std::vector<sim::Kernel>& kernels) {
-    for (const sim::Kernel& kernel : kernels) co_await rank_.host->launch(stream, kernel);
-  }
-
   // _unshard. The limiter's wait comes even where nothing is left to gather.
   Task unshard(std::uint32_t index) {
     Handle& handle = handles_[index];
     const Unit& of = unit(index);
     if (of.cast.alone.count() > 0 && !handle.whole) {
       co_await rank_.host->launch(pre_unshard_, of.cast);
-      wait_stream(unshard_, pre_unshard_);
+      rank_.wait_stream(unshard_, pre_unshard_);
     }
     if (program_.options.limit_all_gathers && free_events_.size() >= kAllGathersInFlight) {
       const GpuEventId freed = free_events_.front();
@@ -85,9 +75,7 @@ class Fsdp1 {
     }
     if (!sharded() || handle.whole) co_return;
     handle.whole = true;
-    GpuEventId done;
-    co_await rank_.issue(of.all_gather, rank_.record(unshard_), done);
-    rank_.wait(unshard_, done);
+    co_await rank_.call_on(unshard_, of.all_gather);
   }
 
   // _reshard.
@@ -102,7 +90,7 @@ class Fsdp1 {
   Task enter(std::uint32_t index) {
     handles_[index].needed = false;
     if (!handles_[index].prefetched) co_await unshard(index);
-    wait_stream(rank_.compute, unshard_);
+    rank_.wait_stream(rank_.compute, unshard_);
   }
 
   // _prefetch_handles.
@@ -121,15 +109,15 @@ class Fsdp1 {
   Task forward() {
     begin_pass();
     // _root_pre_forward: behind the optimizer's last step.
-    wait_stream(unshard_, rank_.compute);
-    wait_stream(pre_unshard_, rank_.compute);
+    rank_.wait_stream(unshard_, rank_.compute);
+    rank_.wait_stream(pre_unshard_, rank_.compute);
     for (const Segment& segment : program_.forward) {
       if (segment.enters) {
         co_await enter(segment.unit);
         if (program_.options.forward_prefetch && order_known_)
           co_await prefetch(program_.forward_order, handles_[segment.unit].forward_place);
       }
-      co_await launch_all(rank_.compute, segment.kernels);
+      co_await rank_.launch_all(rank_.compute, segment.kernels);
       constexpr std::uint32_t kRoot = 0;
       if (segment.leaves)
         reshard(segment.unit,
@@ -146,7 +134,7 @@ class Fsdp1 {
         if (program_.options.backward_prefetch == BackwardPrefetch::pre)
           co_await prefetch(program_.backward_order, place);
       }
-      co_await launch_all(rank_.compute, segment.kernels);
+      co_await rank_.launch_all(rank_.compute, segment.kernels);
       if (!segment.leaves) continue;
       co_await collect_gradients(segment.unit);
       reshard(segment.unit,
@@ -167,19 +155,16 @@ class Fsdp1 {
   // _reduce_grad and _reduce_grad_no_shard.
   Task reduce_gradient(std::uint32_t index) {
     const Unit& of = unit(index);
-    wait_stream(post_backward_, rank_.compute);
-    co_await launch_all(post_backward_, of.before_reduce);
-    GpuEventId done;
-    co_await rank_.issue(of.reduce, rank_.record(post_backward_), done);
-    rank_.wait(post_backward_, done);
+    rank_.wait_stream(post_backward_, rank_.compute);
+    co_await rank_.launch_all(post_backward_, of.before_reduce);
+    co_await rank_.call_on(post_backward_, of.reduce);
     sim::StreamId stream = post_backward_;
     if (of.all_reduce.call.valid()) {
       stream = all_reduce_;
-      wait_stream(all_reduce_, post_backward_);
-      co_await rank_.issue(of.all_reduce, rank_.record(all_reduce_), done);
-      rank_.wait(all_reduce_, done);
+      rank_.wait_stream(all_reduce_, post_backward_);
+      co_await rank_.call_on(all_reduce_, of.all_reduce);
     }
-    co_await launch_all(stream, of.after_reduce);
+    co_await rank_.launch_all(stream, of.after_reduce);
     if (!program_.options.no_sync && micro_ > 0 && of.accumulate_shard.alone.count() > 0)
       co_await rank_.host->launch(stream, of.accumulate_shard);
   }
@@ -187,8 +172,8 @@ class Fsdp1 {
   // _post_backward_final_callback.
   void finish_backward() {
     if (sync_) {
-      wait_stream(rank_.compute, post_backward_);
-      wait_stream(rank_.compute, all_reduce_);
+      rank_.wait_stream(rank_.compute, post_backward_);
+      rank_.wait_stream(rank_.compute, all_reduce_);
     }
     for (Handle& handle : handles_) handle.prefetched = false;
   }

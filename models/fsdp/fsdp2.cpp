@@ -31,8 +31,7 @@ class Fsdp2 {
     }
     marks.backward_end = rank_.record(rank_.compute);
     finish_backward();
-    for (const sim::Kernel& kernel : program_.optimizer)
-      co_await rank_.host->launch(rank_.compute, kernel);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
     marks.end = rank_.record(rank_.compute);
     co_await rank_.host->end_iteration(rank_.compute);
   }
@@ -90,8 +89,7 @@ class Fsdp2 {
         co_await unshard(segment.unit, false);
         co_await wait_for_unshard(segment.unit, false);
       }
-      for (const sim::Kernel& kernel : segment.kernels)
-        co_await rank_.host->launch(rank_.compute, kernel);
+      co_await rank_.launch_all(rank_.compute, segment.kernels);
       if (!segment.leaves || !unit(segment.unit).reshard_after_forward) continue;
       gather.whole = false;
       if (unit(segment.unit).reshard.alone.count() > 0) {
@@ -112,8 +110,7 @@ class Fsdp2 {
         if (++entered < program_.backward_order.size())
           co_await unshard(program_.backward_order[entered], true);
       }
-      for (const sim::Kernel& kernel : segment.kernels)
-        co_await rank_.host->launch(rank_.compute, kernel);
+      co_await rank_.launch_all(rank_.compute, segment.kernels);
       if (!segment.leaves) continue;
       gathers_[segment.unit].whole = keep_whole;
       gathers_[segment.unit].resharded_small = false;

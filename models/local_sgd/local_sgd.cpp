@@ -35,28 +35,22 @@ class LocalSgdRank {
         co_await host.until(done);  // the sizes are copied to the host
       }
     co_await broadcast_buffers();
-    co_await launch(program_.forward);
+    co_await rank_.launch_all(rank_.compute, program_.forward);
     rank_.marks.back().forward_end = rank_.record(rank_.compute);
     co_await backward(iteration);
     rank_.marks.back().backward_end = rank_.record(rank_.compute);
     co_await finalize(iteration);
-    co_await launch(program_.optimizer);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
     if (averages(program_.options, iteration)) co_await average();
     rank_.marks.back().end = rank_.record(rank_.compute);
     co_await host.end_iteration(rank_.compute);
   }
 
  private:
-  Task launch(const std::vector<Kernel>& kernels) {
-    for (const Kernel& kernel : kernels) co_await rank_.host->launch(rank_.compute, kernel);
-  }
-
   Task broadcast_buffers() {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       co_await rank_.host->launch(rank_.compute, program_.flatten_buffers[i]);
-      GpuEventId done;
-      co_await rank_.issue(program_.buffers[i], rank_.record(rank_.compute), done);
-      rank_.wait(rank_.compute, done);
+      co_await rank_.call_on(rank_.compute, program_.buffers[i]);
       co_await rank_.host->launch(rank_.compute, program_.flatten_buffers[i]);
     }
   }
@@ -68,7 +62,7 @@ class LocalSgdRank {
     for (const std::uint32_t unused : program_.plan.unused) reducer.mark_ready(unused);
     done_.clear();
     for (const LocalSgdProgram::Pass& pass : program_.backward) {
-      co_await launch(pass.kernels);
+      co_await rank_.launch_all(rank_.compute, pass.kernels);
       for (const std::uint32_t parameter : pass.parameters) {
         co_await host.launch(rank_.compute, program_.copy_in[parameter]);
         co_await host.busy(host.costs().grad_hook);
@@ -99,13 +93,11 @@ class LocalSgdRank {
   }
 
   Task average() {
-    co_await launch(program_.before_average);
+    co_await rank_.launch_all(rank_.compute, program_.before_average);
     if (program_.options.algorithm == LocalSgd::post_local_sgd)
       co_await rank_.host->synchronize(rank_.compute);
-    GpuEventId done;
-    co_await rank_.issue(program_.average, rank_.record(rank_.compute), done);
-    rank_.wait(rank_.compute, done);
-    co_await launch(program_.after_average);
+    co_await rank_.call_on(rank_.compute, program_.average);
+    co_await rank_.launch_all(rank_.compute, program_.after_average);
   }
 
   const LocalSgdProgram& program_;

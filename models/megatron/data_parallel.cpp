@@ -47,8 +47,7 @@ class Megatron {
     marks.backward_end = rank_.record(rank_.compute);
     for (const GpuEventId event : reduced_) rank_.wait(rank_.compute, event);
     reduced_.clear();
-    for (const sim::Kernel& kernel : program_.optimizer)
-      co_await rank_.host->launch(rank_.compute, kernel);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
     if (!program_.overlap_param_gather) co_await gather_all();
     marks.end = rank_.record(rank_.compute);
     co_await rank_.host->end_iteration(rank_.compute);
@@ -77,15 +76,13 @@ class Megatron {
         co_await issue_gather();  // of the one after
         rank_.wait(rank_.compute, std::exchange(gathered_[bucket], GpuEventId()));
       }
-      for (const sim::Kernel& kernel : layer.forward)
-        co_await rank_.host->launch(rank_.compute, kernel);
+      co_await rank_.launch_all(rank_.compute, layer.forward);
     }
   }
 
   Task backward(bool last) {
     for (auto layer = program_.layers.rbegin(); layer != program_.layers.rend(); ++layer) {
-      for (const sim::Kernel& kernel : layer->backward)
-        co_await rank_.host->launch(rank_.compute, kernel);
+      co_await rank_.launch_all(rank_.compute, layer->backward);
       if (!last || !program_.overlap_grad_reduce) continue;
       for (const std::uint32_t bucket : layer->completes) co_await reduce(bucket);
     }

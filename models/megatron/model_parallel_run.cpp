@@ -95,13 +95,8 @@ class Runner {
       for (std::uint32_t b = 0; b < stage_.buckets.size(); ++b) co_await reduce(b);
     for (const GpuEventId event : reduced_) rank_.wait(rank_.compute, event);
     reduced_.clear();
-    for (const NamedCall& call : stage_.finish) {
-      GpuEventId done;
-      co_await rank_.issue(call, rank_.record(rank_.compute), done);
-      rank_.wait(rank_.compute, done);
-    }
-    for (const sim::Kernel& kernel : stage_.optimizer)
-      co_await rank_.host->launch(rank_.compute, kernel);
+    for (const NamedCall& call : stage_.finish) co_await rank_.call_on(rank_.compute, call);
+    co_await rank_.launch_all(rank_.compute, stage_.optimizer);
     gathered_.assign(stage_.buckets.size(), GpuEventId());
     if (program_.overlap_param_gather || !program_.distributed_optimizer) co_return;
     for (std::uint32_t b = 0; b < stage_.buckets.size(); ++b) co_await gather(b);

@@ -21,6 +21,16 @@ sim::Task WorkloadRank::issue(NamedCall what, sim::GpuEventId after, sim::GpuEve
   done = enqueue(what, after);
 }
 
+sim::Task WorkloadRank::launch_all(sim::StreamId stream, const std::vector<sim::Kernel>& kernels) {
+  for (const sim::Kernel& kernel : kernels) co_await host->launch(stream, kernel);
+}
+
+sim::Task WorkloadRank::call_on(sim::StreamId stream, NamedCall what) {
+  sim::GpuEventId done;
+  co_await issue(what, record(stream), done);
+  wait(stream, done);
+}
+
 sim::GpuEventId WorkloadRank::enqueue(NamedCall what, sim::GpuEventId after) {
   Membership& member = groups[(*calls)[what.call].group];
   wait(member.stream, after);

@@ -105,6 +105,14 @@ struct WorkloadRank {
   void wait(sim::StreamId stream, sim::GpuEventId event) const {
     if (event.valid()) host->gpu().wait(stream, event);
   }
+  // The stream goes on when the other one is done with what it has been given.
+  void wait_stream(sim::StreamId stream, sim::StreamId other) const {
+    if (stream != other) wait(stream, record(other));
+  }
+  // The host launches them one after the other.
+  sim::Task launch_all(sim::StreamId stream, const std::vector<sim::Kernel>& kernels);
+  // A blocking call: behind what the stream has been given, and the stream waits for it.
+  sim::Task call_on(sim::StreamId stream, NamedCall what);
   // The host launches the call; its group's stream runs it behind `after`, and `done` is its end.
   sim::Task issue(NamedCall what, sim::GpuEventId after, sim::GpuEventId& done);
   // The same without host time: for the calls of a group launch but its first, and for a thread

@@ -36,30 +36,15 @@ class Stage12 {
   }
 
  private:
-  void wait_stream(sim::StreamId stream, sim::StreamId other) {
-    rank_.wait(stream, rank_.record(other));
-  }
-
-  Task launch_all(sim::StreamId stream, const std::vector<sim::Kernel>& kernels) {
-    for (const sim::Kernel& kernel : kernels) co_await rank_.host->launch(stream, kernel);
-  }
-
-  // A blocking collective: the stream it is called on waits for it.
-  Task collective(sim::StreamId stream, NamedCall call) {
-    GpuEventId done;
-    co_await rank_.issue(call, rank_.record(stream), done);
-    rank_.wait(stream, done);
-  }
-
   Task forward() {
     for (const Stage12Program::Layer& layer : program_.layers)
-      co_await launch_all(rank_.compute, layer.forward);
+      co_await rank_.launch_all(rank_.compute, layer.forward);
   }
 
   Task backward(std::int64_t micro, bool last) {
     const bool reduces = program_.options.stage == 2 || last;
     for (auto layer = program_.layers.rbegin(); layer != program_.layers.rend(); ++layer) {
-      co_await launch_all(rank_.compute, layer->backward);
+      co_await rank_.launch_all(rank_.compute, layer->backward);
       if (micro > 0 && layer->accumulate.alone.count() > 0)
         co_await rank_.host->launch(rank_.compute, layer->accumulate);
       if (reduces) co_await arrive(layer->arrivals, micro);
@@ -86,25 +71,25 @@ class Stage12 {
   Task reduce(std::uint32_t index, std::int64_t micro) {
     const Stage12Program::Bucket& bucket = program_.buckets[index];
     if (program_.options.overlap_comm) {
-      wait_stream(reduction_, rank_.compute);
-      wait_stream(rank_.compute, reduction_);
+      rank_.wait_stream(reduction_, rank_.compute);
+      rank_.wait_stream(rank_.compute, reduction_);
     }
-    co_await launch_all(reduction_, bucket.before);
-    for (const NamedCall& call : bucket.reduce) co_await collective(reduction_, call);
-    co_await launch_all(reduction_, bucket.after);
+    co_await rank_.launch_all(reduction_, bucket.before);
+    for (const NamedCall& call : bucket.reduce) co_await rank_.call_on(reduction_, call);
+    co_await rank_.launch_all(reduction_, bucket.after);
     if (micro > 0 && bucket.accumulate.alone.count() > 0)
       co_await rank_.host->launch(reduction_, bucket.accumulate);
   }
 
   Task optimizer_step() {
     if (program_.overflow.call.valid()) {  // has_overflow().item()
-      co_await collective(rank_.compute, program_.overflow);
+      co_await rank_.call_on(rank_.compute, program_.overflow);
       co_await rank_.host->synchronize(rank_.compute);
     }
-    co_await launch_all(rank_.compute, program_.before_norm);
-    co_await collective(rank_.compute, program_.norm);
-    co_await launch_all(rank_.compute, program_.optimizer);
-    for (const NamedCall& call : program_.all_gather) co_await collective(rank_.compute, call);
+    co_await rank_.launch_all(rank_.compute, program_.before_norm);
+    co_await rank_.call_on(rank_.compute, program_.norm);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
+    for (const NamedCall& call : program_.all_gather) co_await rank_.call_on(rank_.compute, call);
   }
 
   const Stage12Program& program_;

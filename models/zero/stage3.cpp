@@ -42,21 +42,6 @@ class Stage3 {
   }
 
  private:
-  void wait_stream(sim::StreamId stream, sim::StreamId other) {
-    if (stream != other) rank_.wait(stream, rank_.record(other));
-  }
-
-  Task launch_all(sim::StreamId stream, const std::vector<sim::Kernel>& kernels) {
-    for (const sim::Kernel& kernel : kernels) co_await rank_.host->launch(stream, kernel);
-  }
-
-  // A blocking collective: the stream it is called on waits for it.
-  Task collective(sim::StreamId stream, NamedCall call) {
-    GpuEventId done;
-    co_await rank_.issue(call, rank_.record(stream), done);
-    rank_.wait(stream, done);
-  }
-
   // The host waits for the oldest event when more than `most` have not fired.
   Task limit(std::deque<GpuEventId>& events, std::size_t most) {
     while (!events.empty() && rank_.host->gpu().fired(events.front())) events.pop_front();
@@ -69,7 +54,7 @@ class Stage3 {
   // all_gather_coalesced.
   Task gather(std::uint32_t index) {
     const Stage3Program::Gather& of = plan_->gathers[index];
-    co_await launch_all(gather_, of.before);
+    co_await rank_.launch_all(gather_, of.before);
     for (const NamedCall& call : of.calls)
       co_await rank_.issue(call, rank_.record(gather_), done_[index]);
   }
@@ -80,7 +65,7 @@ class Stage3 {
     if (!waited_[index]) {
       waited_[index] = true;
       rank_.wait(gather_, done_[index]);
-      co_await launch_all(gather_, plan_->gathers[index].after);
+      co_await rank_.launch_all(gather_, plan_->gathers[index].after);
     }
     ongoing_fetches_.push_back(rank_.record(gather_));
   }
@@ -90,10 +75,10 @@ class Stage3 {
     const Stage3Program::Module& module = plan_->modules[index];
     for (const std::uint32_t g : module.fetch) co_await gather(g);
     for (const std::uint32_t g : module.waits) co_await wait_for(g);
-    wait_stream(rank_.compute, gather_);
+    rank_.wait_stream(rank_.compute, gather_);
     for (const std::uint32_t g : module.prefetch) co_await gather(g);
-    co_await launch_all(rank_.compute, module.kernels);
-    co_await launch_all(rank_.compute, module.after);
+    co_await rank_.launch_all(rank_.compute, module.kernels);
+    co_await rank_.launch_all(rank_.compute, module.after);
   }
 
   Task backward(std::int64_t micro) {
@@ -102,7 +87,7 @@ class Stage3 {
       for (const Stage3Program::Arrival& arrival :
            program_.arrivals[m - program_.forward_modules]) {
         if (arrival.reduces) co_await reduce(*arrival.reduces, micro);
-        wait_stream(reduce_, rank_.compute);
+        rank_.wait_stream(reduce_, rank_.compute);
         if (arrival.copy.alone.count() > 0) co_await rank_.host->launch(reduce_, arrival.copy);
       }
     }
@@ -116,9 +101,9 @@ class Stage3 {
   Task reduce(std::uint32_t index, std::int64_t micro) {
     const Stage3Program::Bucket& bucket = program_.buckets[index];
     co_await limit(ongoing_reductions_, kOngoingReductions);
-    co_await launch_all(reduce_, bucket.before);
-    for (const NamedCall& call : bucket.reduce) co_await collective(reduce_, call);
-    co_await launch_all(reduce_, bucket.after);
+    co_await rank_.launch_all(reduce_, bucket.before);
+    for (const NamedCall& call : bucket.reduce) co_await rank_.call_on(reduce_, call);
+    co_await rank_.launch_all(reduce_, bucket.after);
     if (micro > 0 && bucket.accumulate.alone.count() > 0)
       co_await rank_.host->launch(reduce_, bucket.accumulate);
     ongoing_reductions_.push_back(rank_.record(reduce_));
@@ -126,15 +111,15 @@ class Stage3 {
 
   Task optimizer_step() {
     if (program_.overflow.call.valid()) {  // has_overflow().item()
-      co_await collective(rank_.compute, program_.overflow);
+      co_await rank_.call_on(rank_.compute, program_.overflow);
       co_await rank_.host->synchronize(rank_.compute);
     }
-    co_await launch_all(rank_.compute, program_.before_norm);
-    co_await collective(rank_.compute, program_.norm);
-    co_await launch_all(rank_.compute, program_.optimizer);
-    for (const NamedCall& call : program_.persistent) co_await collective(rank_.compute, call);
+    co_await rank_.launch_all(rank_.compute, program_.before_norm);
+    co_await rank_.call_on(rank_.compute, program_.norm);
+    co_await rank_.launch_all(rank_.compute, program_.optimizer);
+    for (const NamedCall& call : program_.persistent) co_await rank_.call_on(rank_.compute, call);
     // The next iteration gathers what this one has written.
-    wait_stream(gather_, rank_.compute);
+    rank_.wait_stream(gather_, rank_.compute);
   }
 
   const Stage3Program& program_;

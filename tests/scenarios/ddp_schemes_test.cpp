@@ -9,6 +9,7 @@
 
 #include "scenarios/run.h"
 #include "tests/scenarios/run_helpers.h"
+#include "tests/scenarios/toy_network.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -52,43 +53,11 @@ std::string job(std::int64_t ranks, const std::string& more = "") {
       ranks, more, kModel);
 }
 
-RunResult traced(const std::string& text, std::vector<std::string> sets = {}) {
-  RunOptions options;
-  options.trace_ranks = 8;
-  options.message_limit = 1'000'000;
-  sets.emplace_back("engine.replay=false");
-  return good_run(full_scenario(text, std::move(sets)), options);
-}
-
-std::int64_t moved(const RunResult& result) {
-  std::int64_t bytes = 0;
-  for (const KeptMessage& message : result.kept_messages) bytes += message.size.raw();
-  REQUIRE(static_cast<std::int64_t>(result.kept_messages.size()) == result.messages);
-  return bytes;
-}
-
-// Of iteration 5, by what a run with it moves more than one without.
 std::int64_t moved_per_step(std::int64_t ranks, const std::vector<std::string>& sets) {
-  std::vector<std::string> shorter = sets;
-  shorter.emplace_back("ddp.iterations=4");
-  return moved(traced(job(ranks), sets)) - moved(traced(job(ranks), shorter));
+  return tests::bytes_of_iteration(job(ranks), "ddp", 5, sets);
 }
 
 std::int64_t buffers(std::int64_t n) { return (n - 1) * (kBuffers * 4 + kTracked * 8); }
-
-std::vector<std::string> names_of(const RunResult& result, std::uint32_t rank,
-                                  std::string_view stream) {
-  const auto found = std::ranges::find(result.stream_names, stream);
-  REQUIRE(found != result.stream_names.end());
-  std::vector<sim::Span> spans;
-  for (const sim::Span& span : result.spans)
-    if (span.rank == rank && span.stream == found - result.stream_names.begin())
-      spans.push_back(span);
-  std::ranges::stable_sort(spans, {}, &sim::Span::start);
-  std::vector<std::string> names;
-  for (const sim::Span& span : spans) names.push_back(result.span_names[span.name]);
-  return names;
-}
 
 std::int64_t count(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::count(names, name);
@@ -113,30 +82,31 @@ TEST_CASE("ddp powerSGD: bytes of a step are U + P + Q of every bucket") {
 TEST_CASE(
     "ddp powerSGD: plain until it starts, then three AllReduces a bucket, one after another") {
   const std::vector<std::string> sets{"ddp.comm_hook=powerSGD", "ddp.start_powerSGD_iter=3"};
-  const RunResult result = traced(job(2), sets);
+  const RunResult result = tests::traced_run(job(2), sets);
   // Buckets: one in iteration 1, then [wide], [the rest] as wide's 8.4 MB passes the first MiB.
   REQUIRE(result.ddp->buckets.size() == 2);
-  const auto names = names_of(result, 0, "communication");
+  const auto names = tests::names_on(result, 0, "communication");
   // The second bucket has both kinds; so has the first: its bias is whole.
   CHECK(count(names, "AllReduce bucket") == 1 + 2 + 2 + 6 + 6);
   CHECK(result.ddp->buckets[0].size.raw() == (kWide + kBias) * 4);
   CHECK(result.ddp->buckets[0].sent.raw() == (kBias + 1024 + 2048) * 4);
   CHECK(result.ddp->buckets[1].sent.raw() == (4 * kChannels + 2 * (64 + 288)) * 4);
-  const auto callback = names_of(result, 0, "hook callback");
+  const auto callback = tests::names_on(result, 0, "hook callback");
   // Iterations 4 and 5; per bucket unpack, compute q, decompress.
   CHECK(count(callback, "compute q") == 2 * 3);
   CHECK(count(callback, "decompress") == 2 * 3);
   CHECK(count(callback, "unpack uncompressed") == 2 * 5);
   CHECK(count(callback, "keep error") == 2 * 2);
   // Rank 1: two kernels for each Q on the compute stream and each P in the callback.
-  const auto compute = names_of(result, 0, "compute");
+  const auto compute = tests::names_on(result, 0, "compute");
   CHECK(count(compute, "gram-schmidt") == 2 * 2 * 3);
   CHECK(count(callback, "gram-schmidt") == 2 * 2 * 3);
   CHECK(count(compute, "zero error") == 2);  // iteration 4
   CHECK(count(compute, "add error") == 2);   // iteration 5
   CHECK(count(compute, "copy random q") == 3);
-  CHECK(count(names_of(traced(job(2, "  warm_start: false\n"), sets), 0, "compute"),
-              "copy random q") == 6);
+  CHECK(
+      count(tests::names_on(tests::traced_run(job(2, "  warm_start: false\n"), sets), 0, "compute"),
+            "copy random q") == 6);
 }
 
 TEST_CASE("ddp batched_powerSGD: two AllReduces of the side of a square") {
@@ -149,12 +119,13 @@ TEST_CASE("ddp batched_powerSGD: two AllReduces of the side of a square") {
 }
 
 TEST_CASE("ddp powerSGD: the host waits in every bucket, and a run too short says so") {
-  const RunResult plain = traced(job(2), {"ddp.comm_hook=powerSGD"});
+  const RunResult plain = tests::traced_run(job(2), {"ddp.comm_hook=powerSGD"});
   CHECK(std::ranges::any_of(plain.notes, [](const std::string& note) {
     return note.starts_with("PowerSGD compresses from iteration 1001 on");
   }));
   // torch.cuda.synchronize: what backward launches after a bucket's hook runs after its decompress.
-  const RunResult result = traced(job(2), {"ddp.comm_hook=powerSGD", "ddp.start_powerSGD_iter=2"});
+  const RunResult result =
+      tests::traced_run(job(2), {"ddp.comm_hook=powerSGD", "ddp.start_powerSGD_iter=2"});
   sim::Time decompressed{};
   int checked = 0;
   std::vector<sim::Span> spans = result.spans;
@@ -176,16 +147,16 @@ TEST_CASE("ddp SyncBatchNorm: an AllGather of 2C + 1 forward, an AllReduce of 2C
     CHECK(moved_per_step(n, sync) ==
           2 * (n - 1) * kParameters * 4 + buffers(n) +
               2 * (n * (n - 1) * (2 * kChannels + 1) * 4 + 2 * (n - 1) * 2 * kChannels * 4));
-  const RunResult result = traced(job(2), sync);
+  const RunResult result = tests::traced_run(job(2), sync);
   // Iteration 5 on the communication stream: buffers of both types, two norms forward; backward the
   // wide matrix's bucket goes before both norms, the rest after them.
-  const auto names = names_of(result, 0, "communication");
+  const auto names = tests::names_on(result, 0, "communication");
   const std::vector<std::string> last(names.end() - 8, names.end());
   CHECK(last == std::vector<std::string>{"Broadcast buffers", "Broadcast buffers",
                                          "SyncBatchNorm statistics", "SyncBatchNorm statistics",
                                          "AllReduce bucket", "SyncBatchNorm statistics",
                                          "SyncBatchNorm statistics", "AllReduce bucket"});
-  const auto compute = names_of(result, 0, "compute");
+  const auto compute = tests::names_on(result, 0, "compute");
   CHECK(count(compute, "statistics bn1") == 5);
   CHECK(count(compute, "bn1") == 5);
   CHECK(count(compute, "sums bn1") == 5);
@@ -194,7 +165,7 @@ TEST_CASE("ddp SyncBatchNorm: an AllGather of 2C + 1 forward, an AllReduce of 2C
 }
 
 TEST_CASE("ddp SyncBatchNorm: every norm waits for the bucket that was launched before it") {
-  const RunResult result = traced(job(2), {"ddp.convert_sync_batchnorm=true"});
+  const RunResult result = tests::traced_run(job(2), {"ddp.convert_sync_batchnorm=true"});
   std::vector<sim::Span> spans = result.spans;
   std::ranges::stable_sort(spans, {}, &sim::Span::start);
   sim::Time bucket{};
@@ -214,23 +185,23 @@ TEST_CASE("ddp SyncBatchNorm: every norm waits for the bucket that was launched 
 TEST_CASE("ddp join: the same calls on every rank, and what they carry") {
   const std::string some = "  join: [{rank: 1, iterations: 2}, {rank: 2, iterations: 4}]\n";
   const std::string none = "  join: [{rank: 1, iterations: 5}]\n";
-  const RunResult result = traced(job(4, some));
-  const auto names = names_of(result, 0, "communication");
+  const RunResult result = tests::traced_run(job(4, some));
+  const auto names = tests::names_on(result, 0, "communication");
   CHECK(count(names, "AllReduce join") == 5 * 3 + 2);
   CHECK(count(names, "AllReduce bucket") == 1 + 4 * 2);
   CHECK(count(names, "Broadcast buffers") == 10);
   CHECK(count(names, "Broadcast final model") == 3);  // parameters, buffers of both types
   for (const std::uint32_t rank : {1U, 2U, 3U})
-    CHECK(names_of(result, rank, "communication") == names);
+    CHECK(tests::names_on(result, rank, "communication") == names);
   // A joined rank computes nothing: one kernel of zeros for each bucket.
-  const auto joined = names_of(result, 1, "compute");
+  const auto joined = tests::names_on(result, 1, "compute");
   CHECK(count(joined, "zero bucket") == 3 * 2);
   CHECK(count(joined, "conv1") == 2);
   CHECK(count(joined, "optimizer") == 2);
-  CHECK(count(names_of(result, 0, "compute"), "zero bucket") == 0);
+  CHECK(count(tests::names_on(result, 0, "compute"), "zero bucket") == 0);
   // Whoever joins when, the wire carries the same.
-  CHECK(moved(result) == moved(traced(job(4, none))));
-  CHECK(moved(result) - moved(traced(job(4))) ==
+  CHECK(tests::bytes_moved(result) == tests::bytes_moved(tests::traced_run(job(4, none))));
+  CHECK(tests::bytes_moved(result) - tests::bytes_moved(tests::traced_run(job(4))) ==
         5 * 2 * 3 * (4 + 8 + 4) + 2 * 3 * (4 + 8) + 3 * kParameters * 4 + buffers(4));
   // Two of the four had samples in the last iteration.
   CHECK(result.ddp->samples_per_second * sim::to_seconds(result.ddp->step_time) ==
@@ -238,21 +209,21 @@ TEST_CASE("ddp join: the same calls on every rank, and what they carry") {
 }
 
 TEST_CASE("ddp join: micro-batches without reduction exchange two AllReduces each") {
-  const RunResult result =
-      traced(job(2, "  join: [{rank: 1, iterations: 3}]\n"), {"ddp.gradient_accumulation=3"});
-  const auto names = names_of(result, 0, "communication");
+  const RunResult result = tests::traced_run(job(2, "  join: [{rank: 1, iterations: 3}]\n"),
+                                             {"ddp.gradient_accumulation=3"});
+  const auto names = tests::names_on(result, 0, "communication");
   CHECK(count(names, "AllReduce join") == 5 * (3 + 2 + 2) + 2);
-  CHECK(names_of(result, 1, "communication") == names);
+  CHECK(tests::names_on(result, 1, "communication") == names);
 }
 
 TEST_CASE("ddp: the optimizer in backward steps behind each bucket") {
-  const RunResult plain = traced(job(2));
-  const RunResult result = traced(job(2), {"ddp.apply_optimizer_in_backward=true"});
-  CHECK(moved(result) == moved(plain));
-  const auto stream = names_of(result, 0, "optimizer in backward");
+  const RunResult plain = tests::traced_run(job(2));
+  const RunResult result = tests::traced_run(job(2), {"ddp.apply_optimizer_in_backward=true"});
+  CHECK(tests::bytes_moved(result) == tests::bytes_moved(plain));
+  const auto stream = tests::names_on(result, 0, "optimizer in backward");
   CHECK(count(stream, "optimizer") == 5 * 8);  // one a parameter
   CHECK(count(stream, "divide bucket") == 1 + 4 * 2);
-  const auto compute = names_of(result, 0, "compute");
+  const auto compute = tests::names_on(result, 0, "compute");
   CHECK(count(compute, "optimizer") == 0);
   CHECK(count(compute, "copy gradient out of bucket") == 0);
   CHECK(count(compute, "copy gradient into bucket") == 5 * 8);

@@ -1,6 +1,5 @@
-// fully_shard jobs: bytes on the wire by formulas of their own, the order on every stream, and what
-// is refused. The network has a root (embedding and head) and three blocks with parameters of
-// shapes that do not divide by four.
+// fully_shard jobs: bytes on the wire by formulas of their own, what waits for what, and what is
+// refused. The order on every stream is in golden_streams_test.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "scenarios/run.h"
 #include "scenarios/training_result.h"
 #include "tests/scenarios/run_helpers.h"
+#include "tests/scenarios/tiny_network.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -16,73 +16,18 @@ namespace {
 using tests::full_scenario;
 using tests::good_run;
 
-struct Shape {
-  std::int64_t rows;
-  std::int64_t columns;
-};
-// By unit: the root, then three equal blocks.
-const std::vector<std::vector<Shape>> kUnits{
-    {{1001, 512}, {512, 1}}, {{510, 512}, {7, 1}}, {{510, 512}, {7, 1}}, {{510, 512}, {7, 1}}};
-
-std::string model() {
-  std::string parameters;
-  std::string layers;
-  const auto add = [&](const std::string& name, const std::vector<Shape>& shapes) {
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-      parameters += "      - {name: " + name + ".p" + std::to_string(i) + ", shape: [" +
-                    std::to_string(shapes[i].rows) + ", " + std::to_string(shapes[i].columns) +
-                    "]}\n";
-  };
-  const auto run = [&](const std::string& layer, const std::string& uses) {
-    layers += "      - {name: " + layer + ", kind: gemm, parameters: [" + uses +
-              "], forward_flops: 2e10, input_elements: 1000000, output_elements: 1000000}\n";
-  };
-  add("root", kUnits[0]);
-  for (std::size_t b = 0; b < 3; ++b) add("layers." + std::to_string(b), kUnits[b + 1]);
-  run("embed", "root.p0");
-  for (std::size_t b = 0; b < 3; ++b) {
-    const std::string name = "layers." + std::to_string(b);
-    run(name + ".mlp", name + ".p0, " + name + ".p1");
-  }
-  run("head", "root.p1");
-  return "    parameters:\n" + parameters + "    layers:\n" + layers;
-}
+using tests::TinyShape;
+const auto& kUnits = tests::kTinyUnits;
 
 std::string job(const std::string& more, const std::string& ranks = "count: 4") {
-  return "railyard: 1\ncluster: {machine: hgx-h100, nodes: 1}\nranks: {" + ranks +
-         "}\nnccl: {algorithm: Ring, protocol: Simple, channels: 2}\nfsdp:\n  batch_per_gpu: 4\n"
-         "  precision: amp-bf16\n  optimizer: adamw\n  iterations: 2\n  model:\n" +
-         model() + more;
+  return tests::tiny_job("fsdp", ranks, more);
 }
 
-std::int64_t padded(const std::vector<Shape>& unit, std::int64_t shards) {
+std::int64_t padded(const std::vector<TinyShape>& unit, std::int64_t shards) {
   std::int64_t sum = 0;
-  for (const Shape& shape : unit)
+  for (const TinyShape& shape : unit)
     sum += (shape.rows + shards - 1) / shards * shards * shape.columns;
   return sum;
-}
-
-// Bytes that one rank sends in the steady iteration, by collective.
-std::map<sim::Collective, std::int64_t> sent(const RunResult& result) {
-  std::map<sim::Collective, std::int64_t> bytes;
-  for (const CallRow& row : result.training->calls) bytes[row.collective] += row.sent.raw();
-  return bytes;
-}
-
-// Names on one stream of rank 0 in the last iteration, in order.
-std::vector<std::string> names_on(const RunResult& result, const std::string& stream) {
-  const auto found = std::ranges::find(result.stream_names, stream);
-  REQUIRE(found != result.stream_names.end());
-  std::vector<sim::Span> spans;
-  for (const sim::Span& span : result.spans)
-    if (span.rank == 0 &&
-        span.stream == static_cast<std::uint16_t>(found - result.stream_names.begin()))
-      spans.push_back(span);
-  std::ranges::stable_sort(spans, {}, &sim::Span::start);
-  std::vector<std::string> names;
-  for (const sim::Span& span : spans) names.push_back(result.span_names[span.name]);
-  REQUIRE(names.size() % 2 == 0);
-  return {names.begin() + static_cast<std::ptrdiff_t>(names.size() / 2), names.end()};
 }
 
 RunResult traced(const std::string& text, std::vector<std::string> sets = {}) {
@@ -90,8 +35,6 @@ RunResult traced(const std::string& text, std::vector<std::string> sets = {}) {
   options.trace_ranks = 4;
   return good_run(full_scenario(text, std::move(sets)), options);
 }
-
-using Names = std::vector<std::string>;
 
 TEST_CASE("fsdp: bytes on the wire are the formulas of full sharding") {
   for (const std::int64_t n : {2, 4, 8}) {
@@ -104,7 +47,7 @@ TEST_CASE("fsdp: bytes on the wire are the formulas of full sharding") {
       gathered += 2 * padded(kUnits[b], n) * 2;
       reduced += padded(kUnits[b], n) * 4;
     }
-    auto bytes = sent(result);
+    auto bytes = tests::sent_bytes(result);
     CHECK(bytes[sim::Collective::all_gather] == gathered * (n - 1) / n);
     CHECK(bytes[sim::Collective::reduce_scatter] == reduced * (n - 1) / n);
     CHECK(bytes.size() == 2);
@@ -112,7 +55,8 @@ TEST_CASE("fsdp: bytes on the wire are the formulas of full sharding") {
 }
 
 TEST_CASE("fsdp: without resharding every unit is gathered once") {
-  auto bytes = sent(good_run(full_scenario(job(""), {"fsdp.reshard_after_forward=false"})));
+  auto bytes =
+      tests::sent_bytes(good_run(full_scenario(job(""), {"fsdp.reshard_after_forward=false"})));
   std::int64_t gathered = 0;
   for (const auto& unit : kUnits) gathered += padded(unit, 4) * 2;
   CHECK(bytes[sim::Collective::all_gather] == gathered * 3 / 4);
@@ -121,7 +65,7 @@ TEST_CASE("fsdp: without resharding every unit is gathered once") {
 
 TEST_CASE("fsdp: hybrid sharding adds an AllReduce of the shard over the replicas") {
   const std::string groups = "count: 8, groups: {shard: {size: 4}, replica: {size: 2, stride: 4}}";
-  auto bytes = sent(good_run(
+  auto bytes = tests::sent_bytes(good_run(
       full_scenario(job("", groups), {"fsdp.shard_group=shard", "fsdp.replica_group=replica"})));
   std::int64_t all = 0;
   std::int64_t blocks = 0;
@@ -146,52 +90,6 @@ TEST_CASE("fsdp: resharding to a smaller group gathers there in backward") {
   }
   CHECK(whole == (padded(kUnits[0], 4) + 3 * padded(kUnits[1], 4)) * 2 * 3 / 4);
   CHECK(pairs == 3 * padded(kUnits[1], 4) * 2 / 2);
-}
-
-// The order of torch/distributed/fsdp/_fully_shard: forward gathers the root, then block by block;
-// FSDPParamGroup.pre_backward gathers the block that backward enters next before its own kernels,
-// so AllGather 1 comes before ReduceScatter 2 on the group's stream. The root keeps its parameters.
-TEST_CASE("fsdp: the order on every stream") {
-  const RunResult result = traced(job(""));
-  CHECK(names_on(result, "world") ==
-        Names{"AllGather root", "AllGather layers.0", "AllGather layers.1", "AllGather layers.2",
-              // backward: layers.2 is gathered as the root's head is entered (prefetch), ...
-              "AllGather layers.2", "AllGather layers.1", "ReduceScatter layers.2",
-              "AllGather layers.0", "ReduceScatter layers.1", "ReduceScatter layers.0",
-              "ReduceScatter root"});
-  CHECK(names_on(result, "copy-in") == Names{"copy-in root", "copy-in layers.0", "copy-in layers.1",
-                                             "copy-in layers.2", "copy-in layers.2",
-                                             "copy-in layers.1", "copy-in layers.0"});
-  CHECK(names_on(result, "post-reduce") ==
-        Names{"view-out layers.2", "view-out layers.1", "view-out layers.0", "view-out root"});
-  const Names compute = names_on(result, "compute");
-  CHECK(compute == Names{"copy-out root",
-                         "embed",
-                         "copy-out layers.0",
-                         "layers.0.mlp",
-                         "copy-out layers.1",
-                         "layers.1.mlp",
-                         "copy-out layers.2",
-                         "layers.2.mlp",
-                         "head",
-                         "dgrad head",
-                         "wgrad head",
-                         "copy-out layers.2",
-                         "dgrad layers.2.mlp",
-                         "wgrad layers.2.mlp",
-                         "reduce copy-in layers.2",
-                         "copy-out layers.1",
-                         "dgrad layers.1.mlp",
-                         "wgrad layers.1.mlp",
-                         "reduce copy-in layers.1",
-                         "copy-out layers.0",
-                         "dgrad layers.0.mlp",
-                         "wgrad layers.0.mlp",
-                         "reduce copy-in layers.0",
-                         "dgrad embed",
-                         "wgrad embed",
-                         "reduce copy-in root",
-                         "optimizer"});
 }
 
 // post_backward: the compute stream waits for the previous ReduceScatter before the next input.

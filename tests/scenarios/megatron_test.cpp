@@ -9,6 +9,7 @@
 #include "scenarios/run.h"
 #include "scenarios/training_result.h"
 #include "tests/scenarios/run_helpers.h"
+#include "tests/scenarios/toy_network.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -25,39 +26,26 @@ std::string job(const std::string& more) {
          more + "}\n";
 }
 
-models::NeuralNetwork network_with(const std::vector<std::int64_t>& sizes) {
-  models::NetworkSpec spec;
-  spec.name = "toy";
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::string name = "p" + std::to_string(i);
-    spec.parameters.push_back({.name = name, .elements = sizes[i]});
-    spec.layers.push_back({.name = "l" + std::to_string(i), .parameters = {name}});
-  }
-  auto network = models::validate(std::move(spec));
-  REQUIRE(network.ok());
-  return std::move(network).value();
-}
-
 // Reverse order: 70, 100, 300, 1000 elements. They start at 0, 128 and 256 (multiples of 64); the
 // third ends at 556, over the limit of 500, and the bucket at 768, a multiple of lcm(6, 128) = 384.
 TEST_CASE("megatron: parameters are aligned, buckets padded") {
   models::MegatronOptions options;
   options.bucket_size = 500;
   options.data_parallel = 6;
-  const auto buckets = models::megatron_buckets(network_with({1000, 300, 100, 70}), options);
+  const auto buckets = models::megatron_buckets(tests::network_with({1000, 300, 100, 70}), options);
   REQUIRE(buckets.size() == 2);
   CHECK(buckets[0].parameters == std::vector<std::uint32_t>{3, 2, 1});
   CHECK(buckets[0].elements == 768);
   CHECK(buckets[1].parameters == std::vector<std::uint32_t>{0});
   CHECK(buckets[1].elements == 1152);         // 1000 from 768 on, to 1920 = 5 x 384
   options.use_distributed_optimizer = false;  // nothing is padded
-  const auto plain = models::megatron_buckets(network_with({1000, 300, 100, 70}), options);
+  const auto plain = models::megatron_buckets(tests::network_with({1000, 300, 100, 70}), options);
   REQUIRE(plain.size() == 1);  // 470 after three: not yet full
   CHECK(plain[0].elements == 1470);
 }
 
 TEST_CASE("megatron: default buckets grow with the data-parallel size") {
-  const auto network = network_with(std::vector<std::int64_t>(10, 30'000'000));
+  const auto network = tests::network_with(std::vector<std::int64_t>(10, 30'000'000));
   models::MegatronOptions options;
   options.data_parallel = 8;
   CHECK(models::megatron_buckets(network, options).size() ==

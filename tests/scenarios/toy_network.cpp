@@ -41,6 +41,19 @@ std::string toy_job(const std::string& key, const std::string& block, std::int64
       ranks, groups, key, block, toy_model());
 }
 
+models::NeuralNetwork network_with(const std::vector<std::int64_t>& sizes) {
+  models::NetworkSpec spec;
+  spec.name = "toy";
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string name = "p" + std::to_string(i);
+    spec.parameters.push_back({.name = name, .elements = sizes[i]});
+    spec.layers.push_back({.name = "l" + std::to_string(i), .parameters = {name}});
+  }
+  auto network = models::validate(std::move(spec));
+  REQUIRE(network.ok());
+  return std::move(network).value();
+}
+
 scenarios::RunResult traced_run(const std::string& text, std::vector<std::string> sets) {
   scenarios::RunOptions options;
   options.trace_ranks = 8;

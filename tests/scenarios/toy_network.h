@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/nn/network.h"
 #include "scenarios/run.h"
 
 namespace railyard::tests {
@@ -21,6 +22,9 @@ std::int64_t toy_elements();  // their sum
 std::string toy_model();
 // A scenario of `ranks` GPUs of an HGX H100, ring and Simple, with `block` under `key`.
 std::string toy_job(const std::string& key, const std::string& block, std::int64_t ranks);
+
+// A network of so many parameters of these sizes, a layer each.
+models::NeuralNetwork network_with(const std::vector<std::int64_t>& sizes);
 
 // With every message kept and every rank traced, nothing replayed.
 scenarios::RunResult traced_run(const std::string& text, std::vector<std::string> sets = {});

@@ -11,6 +11,7 @@
 #include "scenarios/training_result.h"
 #include "tests/scenarios/run_helpers.h"
 #include "tests/scenarios/tiny_network.h"
+#include "tests/scenarios/toy_network.h"
 
 namespace railyard::scenarios {
 namespace {
@@ -204,21 +205,8 @@ TEST_CASE("zero: quantized gradients are exchanged in int4, in the node and betw
   CHECK(sent_bytes(result)[Collective::reduce_scatter] == 3 * 8 * 2 * 7 / 8);
 }
 
-models::NeuralNetwork network_with(const std::vector<std::int64_t>& sizes) {
-  models::NetworkSpec spec;
-  spec.name = "toy";
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::string name = "p" + std::to_string(i);
-    spec.parameters.push_back({.name = name, .elements = sizes[i]});
-    spec.layers.push_back({.name = "l" + std::to_string(i), .parameters = {name}});
-  }
-  auto network = models::validate(std::move(spec));
-  REQUIRE(network.ok());
-  return std::move(network).value();
-}
-
 TEST_CASE("zero: a gradient that would overflow the bucket reduces it first") {
-  const auto network = network_with({100, 300, 700, 50, 450});
+  const auto network = tests::network_with({100, 300, 700, 50, 450});
   const auto buckets = models::zero_buckets(network, {4, 3, 2, 1, 0}, 500);
   REQUIRE(buckets.size() == 3);
   CHECK(buckets[0].parameters == std::vector<std::uint32_t>{4, 3});  // 500: just full
@@ -228,7 +216,7 @@ TEST_CASE("zero: a gradient that would overflow the bucket reduces it first") {
 
 // 1600 elements, 4 ranks: parts of 400. p1 is [100, 400), p2 [400, 1100).
 TEST_CASE("zero: parts of a bucket belong to the ranks that the flat buffer gives them to") {
-  const auto network = network_with({100, 300, 700, 50, 450});
+  const auto network = tests::network_with({100, 300, 700, 50, 450});
   CHECK(models::flat_elements(network, 4) == 1600);
   CHECK(models::flat_elements(network, 7) == 1610);
   const auto parts = models::owned_parts(network, {{2, 1}, 1000}, 4);
