@@ -16,9 +16,8 @@ Usage: ddp_buckets.py OUTPUT
 """
 import logging
 import os
-import subprocess
-import sys
-import tempfile
+
+import two_ranks
 
 CAP_MB = 0.0005  # 524 bytes: several buckets even for toys
 FIRST_BUCKET_BYTES = 128
@@ -225,28 +224,5 @@ def run_rank(rank, directory, output):
     dist.destroy_process_group()
 
 
-def launch(output):
-    environment = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    with tempfile.TemporaryDirectory() as directory:
-        ranks = [
-            subprocess.Popen([sys.executable, __file__, output, directory, str(rank)],
-                             env=environment)
-            for rank in range(2)
-        ]
-        try:
-            return max(abs(process.wait(timeout=TIMEOUT_S)) for process in ranks)
-        except subprocess.TimeoutExpired:
-            print("ddp_buckets.py: timed out", file=sys.stderr)
-            return 1
-        finally:
-            for process in ranks:
-                process.kill()
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        run_rank(int(sys.argv[3]), sys.argv[2], sys.argv[1])
-    elif len(sys.argv) == 2:
-        sys.exit(launch(sys.argv[1]))
-    else:
-        sys.exit("usage: ddp_buckets.py OUTPUT")
+    two_ranks.main(run_rank, TIMEOUT_S)
