@@ -121,14 +121,12 @@ std::int64_t tree_ll128_chunk(std::int64_t chunk, std::int64_t part, const CommS
   return chunk;
 }
 
-Bytes step_payload(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::ll: return bytes(32'768);
-    case Protocol::ll128: return bytes(576'000);
-    case Protocol::simple: return bytes(524'288);
-    case Protocol::plain: break;
-  }
-  RAILYARD_CHECK(false, "the plain protocol has no step");
+Bytes step_payload(Protocol protocol, const FifoBytes& fifos) {
+  RAILYARD_CHECK(protocol != Protocol::plain, "the plain protocol has no step");
+  std::int64_t step = fifos.simple / kFifoSteps;
+  if (protocol == Protocol::ll) step = fifos.ll / kFifoSteps / 2;
+  if (protocol == Protocol::ll128) step = fifos.ll128 / kFifoSteps / 16 * 15;
+  return bytes(std::max(step, chunk_grain(protocol)));
 }
 
 std::uint32_t fifo_slices(const CollectiveCall& call) {
@@ -163,7 +161,7 @@ Chunking chunking(const CollectiveCall& call, const CommShape& shape, Bytes part
     result.chunk = plain_chunk(call, shape, part);
     return result;
   }
-  const Bytes step = step_payload(call.protocol);
+  const Bytes step = step_payload(call.protocol, shape.fifos);
   result.chunk = step;
   if (call.protocol == Protocol::simple) {
     result.slice_align = kSimpleSliceElements * call.element_size;

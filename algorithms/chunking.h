@@ -1,13 +1,15 @@
 // Chunks and slices: in what portions a channel's part moves. Source: NCCL 2.30, computeBuffSizes
 // and the per-algorithm chunk rules.
 //
-// A connection's FIFO has 8 steps. Payload of a step, grain (chunks are multiples of it):
+// A connection's FIFO has 8 steps. Payload of a step by default (half of an eighth of the FIFO for
+// LL, 15/16 for LL128, all for Simple), grain (chunks are multiples of it):
 //   LL 32 KiB, 16 B      LL128 576,000 B, 1,920 B      Simple 512 KiB, 512 B
 // Ring Simple AllReduce, AllGather and ReduceScatter: a chunk is 4 steps (2 MiB) in 2 slices, so
-// the FIFO holds 4 slices; the smallest slice is 32 KiB. Everything else: chunk = slice = one step,
-// 8 slices. Tree LL128, PAT and CollNet halve their chunks for small parts; NVLS has what its
-// communicator settled (CommShape::nvls_chunks) and less for small parts, in whole 16 KiB per head
-// at the end. These rules are here once, for schedules and for NCCL's plan (nccl/chunks.h).
+// the FIFO holds 4 slices; the smallest slice is 1/32 of two steps. Everything else: chunk = slice
+// = one step, 8 slices. Tree LL128, PAT and CollNet halve their chunks for small parts; NVLS has
+// what its communicator settled (CommShape::nvls_chunks) and less for small parts, in whole 16 KiB
+// per head at the end. These rules are here once, for schedules and for NCCL's plan
+// (nccl/chunks.h).
 //
 // `plain` (no protocol; for comparison with other simulators): every operation moves a whole block
 // at once. AllReduce ring: chunk = ceil(part / n), rounded up to an element; all else: the part.
@@ -61,8 +63,8 @@ std::int64_t pat_chunk(std::int64_t most, bool gather, const ChunkLoad& load);
 // tree's levels.
 std::int64_t tree_ll128_chunk(std::int64_t chunk, std::int64_t part, const CommShape& shape);
 
-// Payload of one FIFO step; Protocol::plain has none (checked).
-sim::Bytes step_payload(sim::Protocol protocol);
+// Payload of one FIFO step, at least its grain; Protocol::plain has none (checked).
+sim::Bytes step_payload(sim::Protocol protocol, const FifoBytes& fifos);
 
 // `part`: what one channel carries, in the unit of CollectiveCall::size.
 Chunking chunking(const sim::CollectiveCall& call, const CommShape& shape, sim::Bytes part);

@@ -60,10 +60,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const sim::Topology& 
   RAILYARD_TRY(check_channels(topology, group.size(), channels));
   CommShape shape = shape_of(places);
   shape.nvls_chunks = options.nvls_chunks;
+  shape.fifos = options.fifos;
   if (const auto& nodes = channels.front().heads.nodes; !nodes.empty())
     shape.heads = static_cast<std::uint32_t>(nodes.front().heads.size());
   P2pLayout p2p = p2p_layout(std::move(places), group, static_cast<std::uint32_t>(channels.size()),
                              options.p2p);
+  p2p.shape.fifos = shape.fifos;
   return std::unique_ptr<Communicator>(
       new Communicator(shape, std::move(channels), options.limits, std::move(p2p)));
 }

@@ -26,6 +26,7 @@ struct CommunicatorOptions {
   LaunchLimits limits;
   P2pOptions p2p;
   NvlsChunks nvls_chunks{};
+  FifoBytes fifos{};
 };
 
 class Communicator final : public sim::CollectiveSource {

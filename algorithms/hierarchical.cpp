@@ -79,7 +79,7 @@ std::int64_t sub_chunk(const BuildInput& input, sim::Bytes part, std::int64_t ra
                        std::int64_t nodes) {
   if (input.call.protocol == sim::Protocol::plain)
     return align_up(div_up(part.raw(), ranks * nodes), kAlign);
-  const std::int64_t step = step_payload(input.call.protocol).raw();
+  const std::int64_t step = step_payload(input.call.protocol, input.shape.fifos).raw();
   std::int64_t sub = std::min(step, kMaxChunk / nodes / kAlign * kAlign);
   sub = std::max(sub, kAlign);
   while (sub > kSmallSubChunk && part.raw() < kWantedChunks * ranks * nodes * sub)
@@ -123,7 +123,7 @@ class HierarchicalBuilder {
     const std::int64_t sub = sub_chunk(input_, part.size, ranks_, nodes_);
     inner.chunk = bytes(sub * nodes_);
     if (input_.call.protocol != sim::Protocol::plain) {
-      const std::int64_t step = step_payload(input_.call.protocol).raw();
+      const std::int64_t step = step_payload(input_.call.protocol, input_.shape.fifos).raw();
       inner.slices_per_chunk = static_cast<std::uint32_t>(div_up(inner.chunk.raw(), step));
     }
     inner.align = inner.slice_align = kAlign;

@@ -61,6 +61,7 @@ Programs add_programs(const std::vector<std::uint32_t>& blocks, ScheduleBuilder&
     send.primitive = Primitive::send;
     send.block_base = static_cast<std::int32_t>(blocks[h]);
     send.send_slots = 1U << h;
+    send.holds = h + 1 < blocks.size();
     scatter.push_back(send);
     Op recv;
     recv.primitive = Primitive::recv;

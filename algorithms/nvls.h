@@ -2,7 +2,8 @@
 // every node, a tree of the heads of one rail across nodes.
 //
 // Lanes of a channel, with h heads in a node of g ranks (weights of the flows in parentheses):
-//   scatter    every rank: block k of its input into the buffer that head k sums      (local copy)
+//   scatter    every rank: block k of its input into the buffer that head k sums, then all heads
+//              are told at once                                                     (local copy)
 //   reduce     head k: sum of block k over the node   (each GPU's uplink 1, the head's downlink 1),
 //              NVLSTree: and of its children in the tree, to its parent; the root, or NVLS: stores
 //              to all GPUs                        (head's uplink 1 more, each GPU's downlink 1

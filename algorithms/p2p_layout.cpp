@@ -26,6 +26,7 @@ constexpr std::uint32_t kNetPerPeer = 4;  // one 400 Gb/s NIC at 14 GB/s a chann
 constexpr std::uint32_t kPciePerPeer = 2;
 
 std::int64_t step_size(const P2pLayout& layout) {
+  if (layout.chunk.raw() > 0) return layout.chunk.raw();
   if (layout.shape.nodes > 1) return kNetChunk;
   return layout.nvlink ? kNvlinkChunk : kPcieChunk;
 }
@@ -80,6 +81,7 @@ P2pLayout p2p_layout(Places places, const sim::Group& group, std::uint32_t colle
   P2pLayout layout;
   layout.shape = shape_of(places);
   layout.channels = power_of_two_up(options.channels > 0 ? options.channels : collective_channels);
+  layout.chunk = options.chunk;
   layout.nvlink = places.nvlink;
   layout.pxn = options.pxn && places.nvlink;
   layout.channels_per_peer = std::min(
@@ -129,7 +131,7 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
   parts.size = bytes(align_up(div_up(size.raw(), count), kPartAlign));
   parts.count = static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, div_up(size.raw(), std::max(parts.size.raw(), kPartAlign))));
-  parts.chunk = protocol == Protocol::ll ? step_payload(Protocol::ll) : bytes(step);
+  parts.chunk = protocol == Protocol::ll ? step_payload(Protocol::ll, layout.shape.fifos) : bytes(step);
   if (between_nodes && protocol == Protocol::simple) {
     if (size < bytes(step))
       parts.chunk = bytes(step / 4);

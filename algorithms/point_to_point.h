@@ -53,6 +53,7 @@ class ConnectionPlan {
 struct P2pOptions {
   std::uint32_t channels = 0;           // 0 = collective channels, up to a power of two
   std::uint32_t channels_per_peer = 0;  // 0: one node, NVLink 32, PCIe 2; more nodes 4
+  sim::Bytes chunk{};  // one FIFO step; 0: network and PCIe 128 KiB, NVLink 512 KiB
   bool pxn = true;  // across nodes, leave by the NIC of the receiver's rail through its nearest GPU
   std::shared_ptr<const ConnectionPlan> plan{};
 };
@@ -68,6 +69,7 @@ struct P2pLayout {
   CommShape shape;
   std::uint32_t channels = 1;
   std::uint32_t channels_per_peer = 1;
+  sim::Bytes chunk{};
   bool nvlink = false;
   bool pxn = false;
   std::uint32_t group_size = 1;

@@ -45,6 +45,24 @@ bool nics_are_near(const MachineSpec& machine) {
          std::ranges::all_of(machine.nics, [](const auto& nic) { return nic.is_switch; });
 }
 
+// aws-ofi-nccl on p5 and later speaks its RDMA protocol, which stripes messages over the NICs of a
+// GPU: NCCL sees one network device for them. On p4d and before it has one for each NIC.
+constexpr std::int32_t kFirstStriped = 90;  // compute capability
+std::uint32_t striped_nics(const Platform& platform, const MachineSpec& machine) {
+  const auto gpus = static_cast<std::uint32_t>(machine.gpus.size());
+  const std::uint32_t nics = platform.nics_per_node.value_or(gpus);
+  const bool rdma = platform.fabric == NetworkClass::efa && platform.nodes.value_or(1) > 1 &&
+                    machine.compute_capability >= kFirstStriped;
+  return rdma && nics % gpus == 0 ? nics / gpus : 1;
+}
+
+// What that plugin sets where nobody else has.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEfaVariables{
+    {{"NCCL_BUFFSIZE", "8388608"},
+     {"NCCL_P2P_NET_CHUNKSIZE", "524288"},
+     {"NCCL_NVLS_CHUNKSIZE", "524288"},
+     {"NCCL_NVLSTREE_MAX_CHUNKSIZE", "524288"}}};
+
 // Over which network the ranks of different nodes talk.
 NetworkClass network_of(const Platform& platform) {
   if (platform.nodes.value_or(1) == 1) return NetworkClass::none;
@@ -104,9 +122,14 @@ class Writer {
   void cluster() {
     put("cluster.machine", machine_.name);
     put("cluster.nodes", fmt::format("{}", nodes()));
+    const std::uint32_t striped = striped_nics(platform_, machine_);
     if (platform_.nics_per_node && (nodes() == 1 || *platform_.nics_per_node > 0))
-      put("cluster.nics_per_node", fmt::format("{}", *platform_.nics_per_node));
-    if (platform_.nic_rate) put("cluster.nic_rate", sim::to_text(*platform_.nic_rate));
+      put("cluster.nics_per_node", fmt::format("{}", *platform_.nics_per_node / striped));
+    if (striped > 1)
+      note(fmt::format("{} NICs per GPU: one network device of NCCL, messages striped over them",
+                       striped));
+    if (platform_.nic_rate)
+      put("cluster.nic_rate", sim::to_text(*platform_.nic_rate * std::int64_t{striped}));
     if (nodes() > 1 && platform_.fabric != NetworkClass::nvlink_domain) note_nics();
     nvlinks();
     domain();
@@ -192,6 +215,10 @@ class Writer {
     const bool far = platform_.transport == NetworkPath::rdma_gdr && !nics_are_near(machine_);
     if (far && nodes() > 1 && kept.emplace("NCCL_NET_GDR_LEVEL", "SYS").second)
       note("GPUDirect RDMA is stated: NCCL_NET_GDR_LEVEL=SYS, whatever lies between");
+    const bool plugin = platform_.fabric == NetworkClass::efa && nodes() > 1 &&
+                        machine_.compute_capability >= kFirstStriped;
+    if (plugin)
+      for (const auto& [name, value] : kEfaVariables) kept.emplace(name, value);
     for (const auto& [name, value] : kept) put("env." + name, scalar(value, true));
   }
 

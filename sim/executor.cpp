@@ -262,7 +262,8 @@ void Executor::begin_legs(std::uint32_t lane) {
     ++state.pending;
     if (cost.staged)
       return after(copy_time(wire(c, state.slice_bytes), cost.cap), staged_leg_code, c);
-    if (cost.grain.raw() > 0 && !state.op->send_part.more) announce_head(c);
+    const bool tells = !state.op->send_part.more && !state.op->holds;
+    if (cost.grain.raw() > 0 && tells) announce_head(c);
     network_->start(connections_[c].flow, bytes(wire(c, connections_[c].growth)));
   });
   if (state.pending == 1 || description.send_count == 0 || !sends_now(lane)) {
@@ -339,12 +340,34 @@ void Executor::settle_tails(std::uint32_t lane) {
 void Executor::finish_slice(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   if (!state.op->recv_part.more) for_recv(lane, [&](std::uint32_t c) { give_credit(c); });
+  if (state.op->holds)
+    state.holds = true;
+  else if (std::exchange(state.holds, false))
+    tell_held(lane);
   if (state.op->signal_slots != 0) give_signals(lane);
   if (!advance(lane)) return end_lane(lane);
   state.phase = Phase::wait_time;
   // Slices that take no time would recurse without bound; they go through the queue instead.
   if (!ready(lane)) return;
   at(now(), try_lane_code, lane);
+}
+
+void Executor::tell_held(std::uint32_t lane) {
+  const Lane& description = schedule_->lanes[lane];
+  const auto tell = [&](std::uint32_t c) {
+    ConnectionState& connection = connections_[c];
+    const ConnectionCost& cost = costs_->connections[c];
+    if (cost.staged) {
+      while (connection.posted < connection.issued) post(c);
+      return;
+    }
+    const std::int64_t arrival = now() + cost.latency.count();
+    while (connection.sent < connection.issued) {
+      if (cost.grain.raw() > 0) head_[slot(c, connection.headed++)] = arrival;
+      deliver(c, arrival);
+    }
+  };
+  for_slots(description.first_send, description.send_count, kAllSlots, tell);
 }
 
 void Executor::give_signals(std::uint32_t lane) {

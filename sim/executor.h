@@ -179,6 +179,7 @@ class Executor final : public EventHandler, public FlowListener {
       for_slots(l.first_recv, l.recv_count, state.op->wait_slots, visit);
   }
   void give_signals(std::uint32_t lane);
+  void tell_held(std::uint32_t lane);
 
   std::shared_ptr<const Schedule> schedule_;
   std::shared_ptr<const ScheduleCosts> costs_;

@@ -36,6 +36,7 @@ struct LaneState {
   std::uint16_t pending = 0;  // legs of the slice under way
   LanePhase phase = LanePhase::idle;
   bool cut_through = false;  // some input of the current operation is cut-through
+  bool holds = false;        // has sent slices that their receivers are not told of yet
 };
 // Lanes of one (rank, channel, batch); the next batch starts when all of them have ended.
 struct LaneGroup {

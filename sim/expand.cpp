@@ -51,6 +51,7 @@ class Expander {
           base.iteration = j;
           base.source = program[op].source;
           base.target = program[op].target;
+          base.holds = program[op].holds;
           base.block = block_of(program[op], lane, work, j);
           append_slices(lane, program[op], base, expanded.ops);
         }

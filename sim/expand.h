@@ -37,6 +37,7 @@ struct SliceOp {
   std::vector<MessageRef> recv;            // one slice from each
   std::vector<MessageRef> send;            // one slice to each
   std::vector<ConnectionId> wait, signal;  // signals before and after it
+  bool holds = false;                      // see Op::holds
 };
 // Whether it reads a buffer of its rank (the primitive has a source, and that is none but `none`).
 inline bool reads(const SliceOp& op) {

@@ -52,6 +52,12 @@ struct Fifo {
   std::uint32_t waited = 0;                  // signals taken
 };
 
+// A message whose receiver is not told of it yet (Op::holds).
+struct Held {
+  MessageRef ref;
+  Bytes size;
+};
+
 class PathBuilder {
  public:
   PathBuilder(const Expansion& expansion, const std::vector<ConnectionCost>& connections,
@@ -63,6 +69,7 @@ class PathBuilder {
         lane_costs_(lanes),
         capacity_(link_capacity),
         fifos_(connections.size()),
+        held_(expansion.lanes.size()),
         rank_start_(rank_start) {
     if (rank_start_.empty()) rank_start_.resize(expansion.ranks);
     for (const ExpandedLane& lane : expansion.lanes) {
@@ -163,11 +170,14 @@ class PathBuilder {
       relax(end, {leg_end, {}, leg.part});
       if (!cost.staged) account_route(cost, growth);
       if (ref.part.more) continue;
-      if (cost.staged)
+      if (op.holds)
+        held_[lane.index()].push_back({ref, size});
+      else if (cost.staged)
         send_staged(ref, size, leg_end);
       else
         send_direct(ref.connection, op.size, begin, leg_end);
     }
+    if (!op.holds) tell_held(lane, end);
     for (const MessageRef& ref : op.recv)
       if (!ref.part.more) fifos_[ref.connection.index()].consumed.push_back(end);
     for (const ConnectionId id : op.signal) fifos_[id.index()].data.push_back(end);
@@ -229,6 +239,21 @@ class PathBuilder {
       nodes_[end].op = of.index;
     }
     return end;
+  }
+
+  void tell_held(LaneId lane, NodeId end) {
+    for (const Held& held : held_[lane.index()]) {
+      const ConnectionId id = held.ref.connection;
+      if (costs_[id.index()].staged) {
+        send_staged(held.ref, held.size, end);
+        continue;
+      }
+      const NodeId tail = after({end, costs_[id.index()].latency, PathPart::latency});
+      fifos_[id.index()].tail.push_back(tail);
+      fifos_[id.index()].data.push_back(tail);
+      ++result_.messages;
+    }
+    held_[lane.index()].clear();
   }
 
   void send_direct(ConnectionId connection, Bytes size, NodeId begin, NodeId leg_end) {
@@ -303,7 +328,8 @@ class PathBuilder {
   const std::vector<ConnectionCost>& costs_;
   const std::vector<LaneCost>& lane_costs_;
   const std::vector<Bandwidth>& capacity_;
-  std::vector<Fifo> fifos_;  // by connection
+  std::vector<Fifo> fifos_;              // by connection
+  std::vector<std::vector<Held>> held_;  // by lane: what no receiver is told of yet
   std::vector<Duration> rank_start_;
   std::vector<Node> nodes_;
   std::vector<NodeId> lane_end_;  // by lane, so far

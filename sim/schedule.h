@@ -52,6 +52,10 @@ struct Op {
   // an operation waits for one on each of these slots, and after its last it gives one on those.
   std::uint32_t wait_slots = 0;    // of the incoming connections
   std::uint32_t signal_slots = 0;  // of the outgoing connections
+  // Receivers are told of what it sends (its proxy, where that takes it on) when the lane's next
+  // operation that does not hold has ended: a CTA that copies to several peers and then posts to
+  // all.
+  bool holds = false;
 };
 using Program = std::vector<Op>;  // run once per loop
 

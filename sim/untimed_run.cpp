@@ -24,7 +24,9 @@ UntimedRun::UntimedRun(const Expansion& expansion)
       position_(expansion.lanes.size(), 0),
       sent_(expansion.connections.size(), 0),
       received_(expansion.connections.size(), 0),
+      issued_(expansion.connections.size(), 0),
       begun_(expansion.connections.size(), 0),
+      held_(expansion.lanes.size()),
       in_ready_(expansion.lanes.size(), false) {
   for (std::size_t lane = expansion.lanes.size(); lane-- > 0;) {
     if (!expansion.lanes[lane].ops.empty()) ++unfinished_;
@@ -62,7 +64,7 @@ UntimedRun::Blocker UntimedRun::blocked_recv(const SliceOp& op) const {
 UntimedRun::Blocker UntimedRun::blocked_send(const SliceOp& op) const {
   for (std::size_t i = 0; i < op.send.size(); ++i) {
     const std::size_t c = op.send[i].connection.index();
-    const std::uint32_t slots = sent_[c] + op.send[i].part.ahead + occurrences(op.send, i);
+    const std::uint32_t slots = issued_[c] + op.send[i].part.ahead + occurrences(op.send, i);
     if (slots > begun_[c] && slots > received_[c] + expansion_.fifo_slices)
       return {expansion_.connections[c].to, op.send[i].connection, false};
   }
@@ -91,18 +93,27 @@ void UntimedRun::finish_op(LaneId lane) {
   }
   for (const MessageRef& ref : op.send) {
     const std::size_t c = ref.connection.index();
-    begun_[c] = std::max(begun_[c], sent_[c] + ref.part.ahead + 1);
+    begun_[c] = std::max(begun_[c], issued_[c] + ref.part.ahead + 1);
     if (ref.part.more) continue;
-    ++sent_[c];
-    wake(expansion_.connections[c].to);
+    ++issued_[c];
+    held_[lane.index()].push_back(ref.connection);
   }
+  if (!op.holds) tell(lane);
   for (const ConnectionId id : op.signal) {
-    begun_[id.index()] = ++sent_[id.index()];
+    begun_[id.index()] = issued_[id.index()] = ++sent_[id.index()];
     wake(expansion_.connections[id.index()].to);
   }
   if (!ended(lane)) return;
   --unfinished_;
   for (const LaneId later : after_[lane.index()]) wake(later);
+}
+
+void UntimedRun::tell(LaneId lane) {
+  for (const ConnectionId id : held_[lane.index()]) {
+    ++sent_[id.index()];
+    wake(expansion_.connections[id.index()].to);
+  }
+  held_[lane.index()].clear();
 }
 
 std::string UntimedRun::describe_wait(LaneId lane, const Blocker& blocker) const {
@@ -112,7 +123,7 @@ std::string UntimedRun::describe_wait(LaneId lane, const Blocker& blocker) const
   const SliceOp& op = expansion_.lanes[lane.index()].ops[position];
   const std::size_t c = blocker.connection.index();
   std::string what = blocker.for_data ? fmt::format("slice {} from", received_[c])
-                                      : fmt::format("a slot for slice {} at", sent_[c]);
+                                      : fmt::format("a slot for slice {} at", issued_[c]);
   if (expansion_.connections[c].signal) what = fmt::format("signal {} from", received_[c]);
   return fmt::format(
       " at operation {} (loop {} op {}.{} slice {} {}) waits for {} lane {} on "

@@ -49,6 +49,7 @@ class UntimedRun {
   LaneId next_lane();
   [[nodiscard]] bool runnable(LaneId lane) const;
   void finish_op(LaneId lane);
+  void tell(LaneId lane);
   void wake(LaneId lane);
   [[nodiscard]] bool ended(LaneId lane) const {
     return position_[lane.index()] == expansion_.lanes[lane.index()].ops.size();
@@ -68,8 +69,10 @@ class UntimedRun {
   const Expansion& expansion_;
   std::vector<std::vector<LaneId>> before_, after_;  // by lane: of the next batch below and above
   std::vector<std::uint32_t> position_;              // by lane
-  std::vector<std::uint32_t> sent_, received_;       // by connection
+  std::vector<std::uint32_t> sent_, received_;       // by connection; sent: told of
+  std::vector<std::uint32_t> issued_;                // by connection: sent, or held (Op::holds)
   std::vector<std::uint32_t> begun_;                 // by connection: sent, or left open
+  std::vector<std::vector<ConnectionId>> held_;      // by lane: issued, not sent
   std::vector<LaneId> ready_;                        // stack of lanes that may be able to run
   std::vector<bool> in_ready_;                       // by lane
   std::size_t unfinished_ = 0;

@@ -136,6 +136,8 @@ const char* wrong_buffers(const Op& op, const Work& work) {
   if (copies && op.source == Buffer::none) return "it has no source";
   if (op.target_shift != 0 && work.layout != Layout::per_rank)
     return "target_shift is for the layout per_rank only";
+  if (op.holds && (!sends(op.primitive) || !op.send_part.whole()))
+    return "only whole messages are held";
   if (op.recv_part.whole() && op.send_part.whole()) return nullptr;
   if (work.layout == Layout::rotating) return "parts of a message are for blocks of one size";
   if (work.slices_per_chunk != 1) return "parts of a message are for chunks of one slice";
@@ -175,6 +177,9 @@ Result<void> check_lane(const Schedule& schedule, std::size_t index) {
   for (std::size_t op = 0; op < program.size(); ++op)
     RAILYARD_TRY(check_op(schedule, program[op], lane,
                           fmt::format("lane {} (rank {}), op {}", index, lane.rank, op)));
+  if (!program.empty() && program.back().holds)
+    return refuse("lane {} (rank {}): its last operation holds what nothing after it tells of",
+                  index, lane.rank);
   return {};
 }
 

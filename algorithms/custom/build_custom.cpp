@@ -266,7 +266,7 @@ Result<Schedule> build_custom(const CustomSchedule& custom, const CustomSize& si
   const Bytes chunk = whole / std::int64_t{custom.chunks};
   Bytes portion = size.portion;
   if (portion.raw() == 0)
-    portion = custom.protocol == sim::Protocol::plain ? chunk : step_payload(custom.protocol);
+    portion = custom.protocol == sim::Protocol::plain ? chunk : step_payload(custom.protocol, {});
   return CustomBuilder(custom, call, layout).build(chunk, portion);
 }
 

@@ -74,13 +74,16 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
   return topology_->route(way_points, flow);
 }
 
-// The protocol's, or those of send/receive kernels.
+// The protocol's, or those of send/receive kernels: their chunk is one slice, which nobody sees
+// before it is whole.
 sim::ProtocolParameters CommCosts::costs_of(const sim::Schedule& schedule) const {
   sim::ProtocolParameters costs = parameters_->protocol(schedule.call.protocol);
   const sim::SendRecvParameters& own = parameters_->send_recv;
   if (schedule.call.protocol != Protocol::simple ||
-      !sim::is_point_to_point(schedule.call.collective) || own.channel_rate.raw() == 0)
+      !sim::is_point_to_point(schedule.call.collective))
     return costs;
+  costs.forward_grain = {};
+  if (own.channel_rate.raw() == 0) return costs;
   costs.channel_rate = own.channel_rate;
   if (own.local_rate.raw() != 0) costs.local_rate = own.local_rate;
   costs.op_overhead = own.op_overhead;

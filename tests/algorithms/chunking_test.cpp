@@ -28,12 +28,25 @@ Chunking of(Collective collective, Algorithm algorithm, Protocol protocol,
 }
 
 TEST_CASE("chunking: payload of a step") {
-  CHECK(step_payload(Protocol::ll) == 32_KiB);        // half of 64 KiB
-  CHECK(step_payload(Protocol::ll128) == 576'000_B);  // 15/16 of 614,400
-  CHECK(step_payload(Protocol::simple) == 512_KiB);
-  CHECK(step_payload(Protocol::ll) * 2 * kFifoSteps == 512_KiB);
-  CHECK(step_payload(Protocol::ll128) / 15 * 16 * kFifoSteps == 4'915'200_B);
-  CHECK(step_payload(Protocol::simple) * kFifoSteps == 4_MiB);
+  CHECK(step_payload(Protocol::ll, {}) == 32_KiB);        // half of 64 KiB
+  CHECK(step_payload(Protocol::ll128, {}) == 576'000_B);  // 15/16 of 614,400
+  CHECK(step_payload(Protocol::simple, {}) == 512_KiB);
+  CHECK(step_payload(Protocol::ll, {}) * 2 * kFifoSteps == 512_KiB);
+  CHECK(step_payload(Protocol::ll128, {}) / 15 * 16 * kFifoSteps == 4'915'200_B);
+  CHECK(step_payload(Protocol::simple, {}) * kFifoSteps == 4_MiB);
+}
+
+TEST_CASE("chunks follow the FIFO's size") {
+  const FifoBytes fifos{.ll = 1'048'576, .ll128 = 9'830'400, .simple = 1'048'576};
+  CHECK(step_payload(Protocol::ll, fifos) == 64_KiB);
+  CHECK(step_payload(Protocol::ll128, fifos) == 1'152'000_B);
+  CHECK(step_payload(Protocol::simple, fifos) == 128_KiB);
+  // A step is at least the grain, whatever the variable says.
+  CHECK(step_payload(Protocol::simple, {.simple = 1}) == 512_B);
+  const CommShape shape{.ranks = 8, .fifos = fifos};
+  const Chunking ring = chunking({.size = 1_GiB}, shape, 64_MiB);
+  CHECK(ring.chunk == 512_KiB);
+  CHECK(ring.min_slice == 8_KiB);
 }
 
 TEST_CASE("chunking: Ring Simple AllReduce, AllGather, ReduceScatter move 2 MiB in two slices") {

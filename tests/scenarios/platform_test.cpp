@@ -163,6 +163,21 @@ TEST_CASE("the network: fabric, transport and the profile behind the machine's")
         std::map<std::string, std::string>{{"NCCL_NET_GDR_LEVEL", "SYS"}});
 }
 
+TEST_CASE("EFA from p5 on: a network device for the NICs of a GPU, and the plugin's variables") {
+  Platform p = platform_of(kP5);  // 32 NICs of 100 Gb/s for 8 GPUs
+  const Scenario striped = made(p).scenario;
+  CHECK(striped.cluster.overrides.nics_per_node == 8U);
+  CHECK(striped.cluster.overrides.nic_rate == sim::gigabits_per_second(400));
+  CHECK(striped.nccl_setup.env.at("NCCL_BUFFSIZE") == "8388608");
+  CHECK(striped.nccl_setup.env.at("NCCL_NVLS_CHUNKSIZE") == "524288");
+  // p4d: four NICs for eight GPUs, one device each, nothing set.
+  p.machine = "hgx-a100";
+  p.nics_per_node = 4;
+  const Scenario plain = made(p).scenario;
+  CHECK(plain.cluster.overrides.nics_per_node == 4U);
+  CHECK(plain.nccl_setup.env.empty());
+}
+
 TEST_CASE("of the variables only NCCL's, without remarks and without what names the host's") {
   std::vector<std::string> notes;
   const std::map<std::string, std::string> kept =
