@@ -76,18 +76,18 @@ TEST_CASE("a platform's scenario says in YAML what the platform says") {
   const Scenario& s = p5.scenario;
   CHECK(s.name == "p5-like");
   CHECK(s.cluster.machine == "hgx-h100");
-  CHECK(s.cluster.overrides.nics_per_node == 32U);
-  CHECK(s.cluster.overrides.nic_rate == sim::gigabits_per_second(100));
+  CHECK(s.cluster.overrides.nics_per_node == 8U);
+  CHECK(s.cluster.overrides.nic_rate == sim::gigabits_per_second(400));
   CHECK(s.cluster.fabric.kind == topologies::FabricKind::one_switch);
   CHECK(s.nccl_setup.choose);
   CHECK(s.nccl_setup.version == "2.22.3");
   CHECK(s.nccl_setup.gpudirect);
-  CHECK(s.nccl_setup.env == std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}});
+  CHECK(s.nccl_setup.env.at("NCCL_ALGO") == "Ring");
   CHECK(s.profile == "h100-hgx + net-efa");
   REQUIRE(s.collectives.size() == 1);
   CHECK(s.collectives[0].sizes.size() == 2);
   CHECK(s.ranks.gpus_per_process == 1);
-  CHECK(p5.text.find("nics_per_node: 32") != std::string::npos);
+  CHECK(p5.text.find("nics_per_node: 8") != std::string::npos);
   // The text is all of it.
   const auto again = scenario_from_text(p5.text, "again.yaml");
   REQUIRE(again.ok());
@@ -159,6 +159,7 @@ TEST_CASE("the network: fabric, transport and the profile behind the machine's")
   // NIC and GPU on root ports of their own: NCCL must be told.
   p = platform_of(kP5);
   p.machine = "h100-pcie";
+  p.fabric = NetworkClass::infiniband;
   CHECK(scenario().nccl_setup.env ==
         std::map<std::string, std::string>{{"NCCL_NET_GDR_LEVEL", "SYS"}});
 }

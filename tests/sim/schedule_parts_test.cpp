@@ -5,81 +5,22 @@
 #include <memory>
 #include <vector>
 
-#include "sim/dataflow.h"
-#include "sim/executor.h"
-#include "sim/longest_path.h"
+#include "tests/sim/both_engines.h"
 #include "tests/sim/hand_schedules.h"
 
 namespace railyard::sim {
 namespace {
 
 using namespace literals;
+using by_hand::Costs;
+using by_hand::Fluid;
+using by_hand::refusal;
+using by_hand::run_both;
+using by_hand::run_fluid;
+using by_hand::simple_costs;
 using tests::HandSchedule;
 using tests::op;
 using P = Primitive;
-
-struct Costs {
-  std::vector<ConnectionCost> connections;
-  std::vector<LaneCost> lanes;
-  std::vector<Bandwidth> links;
-  Duration start{};
-};
-
-// A link of 1 GB/s for every connection (1 ns a byte), 100 ns of latency, 10 ns an operation.
-Costs simple_costs(const Schedule& schedule) {
-  Costs costs;
-  for (std::size_t c = 0; c < schedule.connections.size(); ++c) {
-    ConnectionCost cost;
-    if (!schedule.connections[c].signal) {
-      cost.latency = 100_ns;
-      cost.route = {LinkId(c)};
-    }
-    costs.connections.push_back(cost);
-    costs.links.push_back(1_GBps);
-  }
-  costs.lanes.assign(schedule.lanes.size(), {.op_overhead = 10_ns});
-  return costs;
-}
-
-struct Fluid {
-  Duration end{};
-  std::int64_t messages = 0;
-  std::vector<Bytes> carried;
-};
-
-Fluid run_fluid(const Schedule& schedule, const Costs& costs) {
-  EventQueue queue;
-  Network network(queue);
-  queue.set_settler(&network);
-  for (const Bandwidth link : costs.links) network.add_resource(link);
-  ScheduleCosts bound{costs.connections, costs.lanes, costs.start};
-  Executor executor(std::make_shared<const Schedule>(schedule),
-                    std::make_shared<const ScheduleCosts>(bound), queue, network, {});
-  for (std::uint32_t r = 0; r < schedule.ranks; ++r) executor.start_rank(r);
-  queue.run();
-  REQUIRE(executor.finished());
-  Fluid fluid{queue.now().time_since_epoch(), executor.messages(), {}};
-  for (std::size_t l = 0; l < costs.links.size(); ++l)
-    fluid.carried.push_back(network.carried(ResourceId(l)));
-  return fluid;
-}
-
-// Both engines; the same end, the same bytes.
-Fluid run_both(const Schedule& schedule, const Costs& costs) {
-  REQUIRE(validate(schedule).ok());
-  const LongestPathResult slow =
-      longest_path(schedule, costs.connections, costs.lanes, costs.links, {});
-  Fluid fluid = run_fluid(schedule, costs);
-  CHECK(fluid.end == slow.end);
-  CHECK(fluid.messages == slow.messages);
-  CHECK(fluid.carried == slow.link_payload);
-  return fluid;
-}
-
-std::string refusal(const Schedule& schedule) {
-  const auto report = check_dataflow(schedule);
-  return report.ok() ? "" : report.error().message;
-}
 
 Op part_op(P primitive, std::int32_t block, MessagePart recv, MessagePart send) {
   Op made = op(primitive, 1, block);
@@ -358,52 +299,6 @@ TEST_CASE("signals: what is refused") {
         "it never ends: lane 1 (rank 0, channel 0, custom) at operation 0 (loop 0 op 0.0 slice 0 "
         "copy) waits for signal 0 from lane 0 on connection 0; lane 0 (rank 0, channel 0, custom) "
         "has ended");
-}
-
-// Rank 0 copies 8 bytes to rank 1, then to rank 2, and tells both when it has done both.
-Schedule held_broadcast(bool holds) {
-  HandSchedule hand(tests::call_of(Collective::broadcast, 8), 3);
-  hand.work(tests::linear_work(8, 8));
-  Op first = op(P::copy_send);
-  first.send_slots = 1;
-  first.holds = holds;
-  Op second = op(P::send);
-  second.send_slots = 2;
-  const LaneId a = hand.lane(0, {first, second}, LaneRole::nvls_scatter);
-  const LaneId b = hand.lane(1, {op(P::recv)}, LaneRole::nvls_gather);
-  const LaneId c = hand.lane(2, {op(P::recv)}, LaneRole::nvls_gather);
-  hand.connect(a, b);
-  hand.connect(a, c);
-  return hand.done();
-}
-
-TEST_CASE("held: receivers are told when the sender has served all") {
-  const Schedule schedule = held_broadcast(true);
-  CHECK(refusal(schedule) == "");
-  Costs costs = simple_costs(schedule);
-  costs.lanes[1].local_rate = Bandwidth::from_raw((1_GBps).raw() / 10);
-  // 10 + 8 + 10 + 8, 100 on the way, then 10 + 80 of rank 1.
-  CHECK(run_both(schedule, costs).end == 226_ns);
-  CHECK(run_both(held_broadcast(false), costs).end == 208_ns);
-}
-
-TEST_CASE("held: several loops, in order, within the FIFO") {
-  Schedule schedule = held_broadcast(true);
-  schedule.call.size = schedule.works[0].size = bytes(32);
-  schedule.fifo_slices = 1;
-  CHECK(refusal(schedule) == "");
-  // A loop: 36 of the sender, 100, 10 of the receivers, and their slots are free at once.
-  CHECK(run_both(schedule, simple_costs(schedule)).end == 4 * 146_ns);
-}
-
-TEST_CASE("held: what is refused") {
-  Schedule last = held_broadcast(true);
-  last.programs[0][1].holds = true;
-  CHECK(refusal(last) ==
-        "schedule: lane 0 (rank 0): its last operation holds what nothing after it tells of");
-  Schedule nothing = held_broadcast(true);
-  nothing.programs[1][0].holds = true;
-  CHECK(refusal(nothing) == "schedule: lane 1 (rank 1), op 0 (recv): only whole messages are held");
 }
 
 // Two ranks' slices are summed in a switch and stored to both: one flow, of weight 2 where the
