@@ -319,6 +319,8 @@ std::vector<LateRank> late_ranks(const RunContext& context,
   for (const sim::CollectiveRunner* runner : runners)
     for (const sim::CallRecord& record : runner->records()) {
       if (record.enter.size() < 2) continue;
+      if (std::ranges::find(record.enter, sim::Time::max()) != record.enter.end())
+        continue;  // hung
       std::vector<sim::Time> sorted = record.enter;
       const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
       std::ranges::nth_element(sorted, middle);

@@ -189,8 +189,8 @@ TEST_CASE("fsdp1: limit_all_gathers keeps the third AllGather behind the first u
 
 TEST_CASE("fsdp1: what the limiter saves is said in the memory table") {
   const auto gathered = [](const std::string& limit) {
-    for (const MemoryRow& row :
-         good_run(full_scenario(job(), {"fsdp1.limit_all_gathers=" + limit})).training->memory)
+    const RunResult result = good_run(full_scenario(job(), {"fsdp1.limit_all_gathers=" + limit}));
+    for (const MemoryRow& row : result.training->memory)
       if (row.what == "gathered units") return row.bytes;
     return 0.0;
   };
