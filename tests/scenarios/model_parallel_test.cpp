@@ -321,7 +321,8 @@ TEST_CASE("model parallel: a schedule that cannot go on names who waits for whom
   REQUIRE_FALSE(stuck.unfinished.empty());
   CHECK(stuck.unfinished.front() ==
         "deadlock: rank 0 waits in a message for rank 1, which waits in a message for rank 0");
-  CHECK(stuck.late_ranks.empty());  // who never came is not late by the time that is left
+  // Who never came is not late by the time that is left of the simulated clock.
+  for (const LateRank& late : stuck.late_ranks) CHECK(late.worst <= stuck.duration);
 }
 
 TEST_CASE("model parallel: what the file says wrong has a line") {
