@@ -131,7 +131,8 @@ P2pParts p2p_parts(const P2pLayout& layout, Protocol protocol, Bytes size, bool 
   parts.size = bytes(align_up(div_up(size.raw(), count), kPartAlign));
   parts.count = static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, div_up(size.raw(), std::max(parts.size.raw(), kPartAlign))));
-  parts.chunk = protocol == Protocol::ll ? step_payload(Protocol::ll, layout.shape.fifos) : bytes(step);
+  parts.chunk =
+      protocol == Protocol::ll ? step_payload(Protocol::ll, layout.shape.fifos) : bytes(step);
   if (between_nodes && protocol == Protocol::simple) {
     if (size < bytes(step))
       parts.chunk = bytes(step / 4);
