@@ -359,10 +359,7 @@ PlannedCommunicator planned_communicator(const std::shared_ptr<const GroupPlan>&
   options.limits.chosen = true;
   options.limits.split = nccl::launch_rules(plan->cluster.comm.inputs.version).split;
   options.nvls_chunks = nccl::nvls_chunks(plan->cluster.comm);
-  const auto fifo = [&](nccl::Protocol protocol) { return info.buffers[nccl::index_of(protocol)]; };
-  options.fifos = {.ll = fifo(nccl::Protocol::ll),
-                   .ll128 = fifo(nccl::Protocol::ll128),
-                   .simple = fifo(nccl::Protocol::simple)};
+  options.fifos = nccl::fifo_bytes(info);
   options.limits.nvls_channels = static_cast<std::uint32_t>(info.nvls_channels);
   options.p2p.channels = static_cast<std::uint32_t>(info.p2p_channels);
   options.p2p.channels_per_peer = static_cast<std::uint32_t>(info.p2p_channels_per_peer);

@@ -47,13 +47,15 @@ bool nics_are_near(const MachineSpec& machine) {
 
 // aws-ofi-nccl on p5 and later speaks its RDMA protocol, which stripes messages over the NICs of a
 // GPU: NCCL sees one network device for them. On p4d and before it has one for each NIC.
-constexpr std::int32_t kFirstStriped = 90;  // compute capability
+bool stripes_nics(const Platform& platform, const MachineSpec& machine) {
+  constexpr std::int32_t kFirst = 90;  // compute capability
+  return platform.fabric == NetworkClass::efa && platform.nodes.value_or(1) > 1 &&
+         machine.compute_capability >= kFirst;
+}
 std::uint32_t striped_nics(const Platform& platform, const MachineSpec& machine) {
   const auto gpus = static_cast<std::uint32_t>(machine.gpus.size());
   const std::uint32_t nics = platform.nics_per_node.value_or(gpus);
-  const bool rdma = platform.fabric == NetworkClass::efa && platform.nodes.value_or(1) > 1 &&
-                    machine.compute_capability >= kFirstStriped;
-  return rdma && nics % gpus == 0 ? nics / gpus : 1;
+  return stripes_nics(platform, machine) && nics > 0 && nics % gpus == 0 ? nics / gpus : 1;
 }
 
 // What that plugin sets where nobody else has.
@@ -215,9 +217,7 @@ class Writer {
     const bool far = platform_.transport == NetworkPath::rdma_gdr && !nics_are_near(machine_);
     if (far && nodes() > 1 && kept.emplace("NCCL_NET_GDR_LEVEL", "SYS").second)
       note("GPUDirect RDMA is stated: NCCL_NET_GDR_LEVEL=SYS, whatever lies between");
-    const bool plugin = platform_.fabric == NetworkClass::efa && nodes() > 1 &&
-                        machine_.compute_capability >= kFirstStriped;
-    if (plugin)
+    if (stripes_nics(platform_, machine_))
       for (const auto& [name, value] : kEfaVariables) kept.emplace(name, value);
     for (const auto& [name, value] : kept) put("env." + name, scalar(value, true));
   }

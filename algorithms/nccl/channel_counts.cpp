@@ -116,7 +116,8 @@ void count_nvls(const CommInputs& inputs, const Environment& env, CommInfo& info
 void size_buffers(const Environment& env, CommInfo& info) {
   constexpr std::array<std::string_view, kProtocols> kNames{"NCCL_LL_BUFFSIZE",
                                                             "NCCL_LL128_BUFFSIZE", "NCCL_BUFFSIZE"};
-  constexpr std::array<std::int64_t, kProtocols> kDefaults{512 * kKi, 4'915'200, 4096 * kKi};
+  constexpr FifoBytes kFifos;
+  constexpr std::array<std::int64_t, kProtocols> kDefaults{kFifos.ll, kFifos.ll128, kFifos.simple};
   for (std::size_t p = 0; p < kProtocols; ++p) {
     const std::int64_t asked = env.integer(kNames[p], kUnset);
     info.buffers[p] = asked == kUnset ? kDefaults[p] : clamp_to_int(asked);

@@ -12,16 +12,10 @@ constexpr std::int64_t kKi = 1024;
 constexpr float kSlowNvls = 150;  // GB/s: NVLS between nodes keeps to small chunks below
 
 std::int64_t start_chunk(const CommPlan& plan, const ChunkQuestion& question) {
-  const std::int64_t step = plan.info.buffers[index_of(question.protocol)] / kSteps;
-  switch (question.protocol) {
-    case Protocol::ll: return step / 2;
-    case Protocol::ll128: return step / 16 * 15;
-    case Protocol::simple:
-    case Protocol::plain: break;
-  }
-  const bool rotates = question.algorithm == Algorithm::ring &&
-                       question.function != Function::broadcast &&
-                       question.function != Function::reduce;
+  const std::int64_t step = step_payload(question.protocol, fifo_bytes(plan.info)).raw();
+  const bool rotates =
+      question.algorithm == Algorithm::ring && question.protocol == Protocol::simple &&
+      question.function != Function::broadcast && question.function != Function::reduce;
   return rotates ? 4 * step : step;
 }
 
@@ -42,6 +36,12 @@ NvlsChunks nvls_chunks(const CommPlan& plan) {
   const bool slow = info.nodes > 1 && bandwidth < kSlowNvls;
   return {.nvls = slow ? 32 * kKi : info.nvls_chunk,
           .tree = std::min(info.nvls_chunk, info.nvls_tree_max_chunk)};
+}
+
+FifoBytes fifo_bytes(const CommInfo& info) {
+  return {.ll = info.buffers[index_of(Protocol::ll)],
+          .ll128 = info.buffers[index_of(Protocol::ll128)],
+          .simple = info.buffers[index_of(Protocol::simple)]};
 }
 
 std::int64_t chunk_bytes(const CommPlan& plan, const ChunkQuestion& question) {

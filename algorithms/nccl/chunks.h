@@ -23,6 +23,7 @@ struct ChunkQuestion {
 
 // What a schedule of this communicator must know of them: NVLS between slow nodes keeps to 32 KiB.
 NvlsChunks nvls_chunks(const CommPlan& plan);
+FifoBytes fifo_bytes(const CommInfo& info);
 
 // Payload bytes, a multiple of the protocol's grain.
 std::int64_t chunk_bytes(const CommPlan& plan, const ChunkQuestion& question);

@@ -27,7 +27,8 @@ import tempfile
 import time
 
 import gloo_ranks
-from star import Refused, Star
+from privileges import Refused
+from star import Star
 
 LAYERS, WIDTH, BATCH = 8, 1024, 32
 WARM_UP, STEPS = 3, 5

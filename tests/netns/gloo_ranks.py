@@ -33,7 +33,8 @@ import subprocess
 import sys
 import tempfile
 
-from star import BURST_BYTES, Refused, Star
+from privileges import Refused, go_first
+from star import BURST_BYTES, Star
 
 TOLERANCE, ATTEMPTS = 0.15, 3
 PORT, PAUSE = "29777", "0.003"
@@ -163,14 +164,6 @@ def check_rate(options, mbit, sizes, directory):
         star.shape(mbit)
         good, four = check_four(options, star, predicted, mbit)
     return good, {"rate_mbit": mbit, "two": two, "four": four, "predicted_four": predicted}
-
-
-def go_first():
-    """Ahead of ordinary work, where that is permitted: what else runs must not be measured."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except (OSError, AttributeError):
-        pass
 
 
 def main():

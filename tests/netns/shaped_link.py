@@ -35,24 +35,13 @@ import subprocess
 import sys
 import tempfile
 
+from privileges import Refused, go_first, permitted
+
 RATES_MBIT = (100, 200, 500, 1000)
 ADDRESSES = ("10.213.7.1", "10.213.7.2")
 SEGMENT, FRAME = 1500 - 20 - 20 - 12, 1500 + 14
 RATE_TOLERANCE, MEAN_TOLERANCE, LATENCY_TOLERANCE = 0.05, 0.025, 0.25
 TRIPS, ATTEMPTS, ROUNDS = 3000, 3, 8
-
-
-class Refused(Exception):
-    """The machine does not permit what the test needs."""
-
-
-def permitted(*command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except FileNotFoundError as error:
-        raise Refused(f"{command[0]} is not installed") from error
-    if done.returncode != 0:
-        raise Refused(f"'{' '.join(command)}': {done.stderr.strip()}")
 
 
 class Link:
@@ -171,14 +160,6 @@ def check_latency(link, probe_tcp, echo_latency, directory):
     print("  us, reference and probe in turn:", *zip(references, latencies))
     return check("one byte, us", statistics.median(latencies), statistics.median(references),
                  LATENCY_TOLERANCE)
-
-
-def go_first():
-    """Ahead of ordinary work, where that is permitted: what else runs must not be measured."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except (OSError, AttributeError):
-        pass
 
 
 def main():

@@ -14,24 +14,11 @@ import os
 import subprocess
 import time
 
+from privileges import Refused, permitted
+
 BURST_BYTES = 16384
 LARGEST_PACKET = 8 * 1514
 PREFIX = "10.213.8."
-SEGMENT, FRAME = 1500 - 20 - 20 - 12, 1500 + 14
-GOODPUT_SHARE = SEGMENT / FRAME  # of the shaped rate, a full TCP segment with time stamps
-
-
-class Refused(Exception):
-    """The machine does not permit what the test needs."""
-
-
-def permitted(*command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except FileNotFoundError as error:
-        raise Refused(f"{command[0]} is not installed") from error
-    if done.returncode != 0:
-        raise Refused(f"'{' '.join(command)}': {done.stderr.strip()}")
 
 
 class Star:
