@@ -143,8 +143,12 @@ sim::HostStops HostPaths::stops(std::uint32_t from, std::uint32_t to,
   if (receiver.check_gdr(cluster.gpu_of(signed_rank(to)), net_in, false) == nccl::GdrMode::off)
     stops.in = cpu_[gpu_[to].index()];
   stops.sockets = sender.sockets();
-  if (stops.sockets)
+  if (stops.sockets) {
     stops.streams = static_cast<std::uint16_t>(nccl::socket_streams(sender.settings()));
+  } else {
+    stops.queue_pairs = sender.settings().queue_pairs;
+    stops.split = sender.settings().split_on_queue_pairs;
+  }
   return stops;
 }
 

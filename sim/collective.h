@@ -103,6 +103,8 @@ struct HostStops {
   DeviceId in{};              // what the receiver reads; on its own side
   bool sockets = false;       // TCP instead of verbs
   std::uint16_t streams = 0;  // TCP streams that helper threads serve; 0 = the proxies' own one
+  std::uint8_t queue_pairs = 1;  // verbs: messages take them in turn,
+  bool split = false;            // or each message all of them
 };
 
 // An edge that is not straight from GPU to GPU: across nodes, with the NICs it uses on both sides,

@@ -1,5 +1,6 @@
 #include "sim/cost.h"
 
+#include <algorithm>
 #include <string>
 
 namespace railyard::sim {
@@ -42,6 +43,24 @@ Duration recv_service_time(const ConnectionCost& cost, Bytes wire) {
 Result<std::optional<SwitchFlow>> CostModel::fetch_flow(const Schedule&, const Group&,
                                                         LaneId) const {
   return std::optional<SwitchFlow>();
+}
+
+std::uint32_t queue_pairs(const ConnectionCost& cost) {
+  return static_cast<std::uint32_t>(cost.more_routes.size() + 1);
+}
+
+const Route& route_of_pair(const ConnectionCost& cost, std::uint32_t pair) {
+  return pair == 0 ? cost.route : cost.more_routes[pair - 1];
+}
+
+Bytes pair_bytes(const ConnectionCost& cost, std::uint32_t sequence, std::uint32_t pair,
+                 Bytes wire) {
+  constexpr std::int64_t kAlign = 128;
+  const std::uint32_t pairs = queue_pairs(cost);
+  if (!cost.split) return sequence % pairs == pair ? wire : Bytes{};
+  const std::int64_t even = (wire.raw() + pairs - 1) / pairs;
+  const std::int64_t part = (even + kAlign - 1) / kAlign * kAlign;
+  return bytes(std::clamp<std::int64_t>(wire.raw() - part * pair, 0, part));
 }
 
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload) {

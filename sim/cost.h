@@ -58,6 +58,11 @@ struct ConnectionCost {
   // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
   // forward.
   Bytes grain{};
+  // Staged: the paths of further queue pairs; the first's is `route`. Messages take the pairs in
+  // turn, or all of them at once if they are split; each pair has one flow at a time, and the
+  // receiver sees messages in order.
+  std::vector<Route> more_routes{};
+  bool split = false;
 };
 
 struct LinkUse {
@@ -119,6 +124,13 @@ class CostModel {
 Duration send_service_time(const ConnectionCost& cost, Bytes wire);
 // And of the receiver's, until the receiver sees it: recv_service + wire / recv_byte_rate.
 Duration recv_service_time(const ConnectionCost& cost, Bytes wire);
+
+std::uint32_t queue_pairs(const ConnectionCost& cost);
+const Route& route_of_pair(const ConnectionCost& cost, std::uint32_t pair);
+// What a queue pair carries of message `sequence`, of `wire` bytes in all. Split: in equal parts of
+// whole 128 bytes, the last ones shorter or empty (NCCL src/transport/net_ib.cc).
+Bytes pair_bytes(const ConnectionCost& cost, std::uint32_t sequence, std::uint32_t pair,
+                 Bytes wire);
 
 // Wire bytes of a payload on a connection: ceil(payload * numerator / denominator).
 Bytes wire_bytes(const ConnectionCost& cost, Bytes payload);

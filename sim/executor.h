@@ -72,12 +72,13 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] std::vector<std::string> waiting_lanes(std::size_t limit, const Group& group) const;
 
   void on_event(std::uint32_t code, std::uint32_t argument) override;
-  // Tags: connections, and after them lanes (flows in a switch).
+  // Tags: connections, after them lanes (flows in a switch), after them queue pairs.
   void on_flow_done(std::uint32_t tag) override;
 
  private:
   using Phase = LanePhase;
   static constexpr std::uint32_t kLocal = 0xffffffff;  // the leg of an operation that sends nothing
+  static constexpr std::uint32_t kNone = 0xffffffff;
 
   // Event codes; the argument is a lane (the first six) or a connection.
   enum Code : std::uint32_t {
@@ -96,6 +97,7 @@ class Executor final : public EventHandler, public FlowListener {
   // executor_build.cpp: state laid out once
   void group_lanes();
   void add_lane_flows();
+  void add_queue_pairs();
 
   // executor.cpp: lanes
   void start_group(std::uint32_t group);
@@ -132,8 +134,17 @@ class Executor final : public EventHandler, public FlowListener {
   void start_wire(std::uint32_t connection);
   void wake_sender(std::uint32_t connection, std::int64_t at);
   void wire_done(std::uint32_t connection);
+  void free_slot(std::uint32_t connection);
+  void on_the_way(std::uint32_t connection);
   void landed(std::uint32_t connection);
   void report(std::uint32_t connection, std::uint32_t sequence);
+  // executor_queue_pairs.cpp: connections with several queue pairs
+  [[nodiscard]] bool has_queue_pairs(std::uint32_t connection) const {
+    return !first_pair_.empty() && first_pair_[connection] != kNone;
+  }
+  [[nodiscard]] bool is_cleared(std::uint32_t connection, std::uint32_t message);
+  void start_queue_pairs(std::uint32_t connection);
+  void pair_done(std::uint32_t pair);
   [[nodiscard]] std::int64_t copy_time(std::int64_t size, Bandwidth rate) const;
   [[nodiscard]] std::int64_t leg_rate_time(std::uint32_t connection, std::int64_t payload) const;
   [[nodiscard]] std::int64_t now() const { return queue_->now().time_since_epoch().count(); }
@@ -198,11 +209,14 @@ class Executor final : public EventHandler, public FlowListener {
       arrival_;  // all of the slice is there (first: its leg's end at the sender)
   std::vector<std::int64_t> head_;    // its first grain is there; only of cut-through connections
   std::vector<std::int64_t> credit_;  // its slot at the receiver is free again
-  std::vector<std::int64_t> completed_;  // staged: its slot at the sender is free again
-  std::vector<std::int64_t> issue_;      // start of the sender's operation
-  std::vector<std::int64_t> size_;       // payload
-  std::vector<Bandwidth> solo_;          // by connection: solo_rate()
-  std::vector<FlowId> lane_flows_;       // by lane, of LaneCost; none if no lane has one
+  std::vector<std::int64_t> completed_;    // staged: its slot at the sender is free again
+  std::vector<std::int64_t> issue_;        // start of the sender's operation
+  std::vector<std::int64_t> size_;         // payload
+  std::vector<Bandwidth> solo_;            // by connection: solo_rate()
+  std::vector<FlowId> lane_flows_;         // by lane, of LaneCost; none if no lane has one
+  std::vector<QueuePair> pairs_;           // of a connection one after the other
+  std::vector<std::uint32_t> first_pair_;  // by connection, or kNone; empty if none has several
+  std::vector<std::uint32_t> parts_left_;  // [connection][sequence mod ring], or empty likewise
   std::vector<std::uint32_t> grouped_lanes_;
   std::vector<LaneGroup> groups_;           // sorted by (rank, channel, batch)
   std::vector<std::uint32_t> group_of_;     // by lane

@@ -55,11 +55,13 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
         {.uses = uses, .cap = cap, .listener = this, .tag = static_cast<std::uint32_t>(c)});
   }
   add_lane_flows();
+  add_queue_pairs();
   if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));
   ring_ = 2 * fifo_;
   for (std::vector<std::int64_t>* each :
        {&arrival_, &head_, &credit_, &completed_, &issue_, &size_})
     each->resize(count * ring_);
+  if (!pairs_.empty()) parts_left_.resize(count * ring_);
   lanes_.resize(schedule_->lanes.size());
   group_lanes();
   ranks_left_ = 0;
@@ -83,6 +85,30 @@ void Executor::add_lane_flows() {
                             .cap = flow->cap,
                             .listener = this,
                             .tag = static_cast<std::uint32_t>(schedule_->connections.size() + l)});
+  }
+}
+
+void Executor::add_queue_pairs() {
+  const std::size_t count = schedule_->connections.size();
+  const std::size_t tags = count + schedule_->lanes.size();
+  std::vector<ResourceUse> uses;
+  for (std::size_t c = 0; c < count; ++c) {
+    const ConnectionCost& cost = costs_->connections[c];
+    if (cost.more_routes.empty()) continue;
+    RAILYARD_CHECK(cost.staged, "only the network has queue pairs");
+    first_pair_.resize(count, kNone);
+    first_pair_[c] = static_cast<std::uint32_t>(pairs_.size());
+    for (std::uint32_t number = 0; number < queue_pairs(cost); ++number) {
+      uses.clear();
+      for (const LinkId link : route_of_pair(cost, number))
+        uses.push_back({ResourceId(link.value()), 1});
+      const FlowId flow =
+          network_->add_flow({.uses = uses,
+                              .cap = cost.wire_cap,
+                              .listener = this,
+                              .tag = static_cast<std::uint32_t>(tags + pairs_.size())});
+      pairs_.push_back({flow, static_cast<std::uint32_t>(c), number});
+    }
   }
 }
 
@@ -120,6 +146,10 @@ void Executor::reset() {
     const FlowId flow = connection.flow;
     connection = ConnectionState{};
     connection.flow = flow;
+  }
+  for (QueuePair& pair : pairs_) {
+    pair.carried = 0;
+    pair.busy = false;
   }
   std::ranges::fill(lanes_, LaneState{});
   lanes_left_.assign(schedule_->ranks, 0);

@@ -14,6 +14,8 @@ std::int64_t Executor::leg_rate_time(std::uint32_t c, std::int64_t payload) cons
 
 void Executor::on_flow_done(std::uint32_t c) {
   const auto count = static_cast<std::uint32_t>(connections_.size());
+  const auto lanes = static_cast<std::uint32_t>(lanes_.size());
+  if (c >= count + lanes) return pair_done(c - count - lanes);
   if (c >= count) return begin_legs(c - count);
   if (costs_->connections[c].staged) return wire_done(c);
   leg_of_connection(c);
@@ -85,6 +87,10 @@ void Executor::give_credit(std::uint32_t c) {
   const std::int64_t free = now() + cost.credit_latency.count();
   credit_[slot(c, connection.consumed++)] = free;
   if (!cost.staged) return wake_sender(c, free);
+  if (has_queue_pairs(c)) {
+    if (connection.consumed - 1 + fifo_ < connection.served) at(free, wire_code, c);
+    return;
+  }
   const bool awaited =
       connection.served > connection.wired && connection.consumed + fifo_ == connection.wired + 1;
   if (awaited && !connection.wire_busy) at(free, wire_code, c);
@@ -104,32 +110,49 @@ void Executor::post(std::uint32_t c) {
 }
 
 void Executor::served(std::uint32_t c) {
-  ++connections_[c].served;
+  const std::uint32_t message = connections_[c].served++;
+  if (has_queue_pairs(c)) {
+    const ConnectionCost& cost = costs_->connections[c];
+    parts_left_[slot(c, message)] = cost.split ? queue_pairs(cost) : 1;
+  }
   start_wire(c);
 }
 
 // One flow of a connection at a time, when the proxy has served it and the receiver has room.
 void Executor::start_wire(std::uint32_t c) {
+  if (has_queue_pairs(c)) return start_queue_pairs(c);
   ConnectionState& connection = connections_[c];
   const std::uint32_t next = connection.wired;
-  if (connection.wire_busy || connection.served <= next) return;
-  if (credits_ && next >= fifo_) {
-    if (connection.consumed + fifo_ <= next) return;  // give_credit() goes on with it
-    const std::int64_t cleared = credit_[slot(c, next - fifo_)];
-    if (cleared > now()) return at(cleared, wire_code, c);
-  }
+  if (connection.wire_busy || connection.served <= next || !is_cleared(c, next)) return;
   connection.wire_busy = true;
   network_->start(connection.flow, bytes(wire(c, size_[slot(c, next)])));
 }
 
+// Whether the receiver has room for the message; if not, the connection hears of it.
+bool Executor::is_cleared(std::uint32_t c, std::uint32_t message) {
+  if (!credits_ || message < fifo_) return true;
+  if (connections_[c].consumed + fifo_ <= message) return false;  // give_credit() goes on with it
+  const std::int64_t cleared = credit_[slot(c, message - fifo_)];
+  if (cleared > now()) at(cleared, wire_code, c);
+  return cleared <= now();
+}
+
 void Executor::wire_done(std::uint32_t c) {
-  ConnectionState& connection = connections_[c];
-  const ConnectionCost& cost = costs_->connections[c];
-  const std::int64_t completed = now() + cost.completion.count();
-  completed_[slot(c, connection.wired++)] = completed;
-  connection.wire_busy = false;
+  free_slot(c);
+  connections_[c].wire_busy = false;
   start_wire(c);
-  wake_sender(c, completed);
+  on_the_way(c);
+}
+
+void Executor::free_slot(std::uint32_t c) {
+  ConnectionState& connection = connections_[c];
+  completed_[slot(c, connection.wired++)] = now() + costs_->connections[c].completion.count();
+}
+
+// The flow of the last message wired has ended: its sender, and then its receiver, hear of it.
+void Executor::on_the_way(std::uint32_t c) {
+  const ConnectionCost& cost = costs_->connections[c];
+  wake_sender(c, now() + cost.completion.count());
   if (cost.recv_service.count() + cost.recv_busy.count() + cost.recv_byte_rate.raw() == 0)
     return deliver(c, now() + cost.latency.count());
   if (cost.latency.count() == 0) return landed(c);

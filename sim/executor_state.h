@@ -64,4 +64,13 @@ struct ConnectionState {
   bool leg_ended = false;   // cut-through: the leg has ended, its input's tail is awaited
 };
 
+// One of the queue pairs of a connection that has several.
+struct QueuePair {
+  FlowId flow;
+  std::uint32_t connection = 0;
+  std::uint32_t number = 0;   // among the connection's
+  std::uint32_t carried = 0;  // messages, or parts of messages, whose flow ended
+  bool busy = false;
+};
+
 }  // namespace railyard::sim

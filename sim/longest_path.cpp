@@ -117,13 +117,6 @@ class PathBuilder {
     nodes_[node].why = edge.why;
   }
 
-  [[nodiscard]] Bandwidth route_rate(const ConnectionCost& cost) const {
-    Bandwidth rate = cost.staged ? cost.wire_cap : cost.cap;
-    for (const LinkId link : cost.route)
-      rate = rate.raw() == 0 ? capacity_[link.index()] : std::min(rate, capacity_[link.index()]);
-    return rate;
-  }
-
   // The flow of a lane in a switch or out of the host's memory, before all else that the operation
   // does.
   NodeId pass_first_flow(NodeId begin, LaneId lane, const SliceOp& op) {
@@ -162,13 +155,13 @@ class PathBuilder {
     for (const MessageRef& ref : op.send) {
       const ConnectionCost& cost = costs_[ref.connection.index()];
       const Leg leg = cost.staged ? Leg{&cost, cost.cap, PathPart::copy}
-                                  : Leg{&cost, route_rate(cost), PathPart::wire};
+                                  : Leg{&cost, solo_rate(cost, capacity_), PathPart::wire};
       Bytes& size = fifos_[ref.connection.index()].size[ref.sequence];
       const Bytes growth = std::max(size, op.size * (ref.part.index + 1)) - size;
       size += growth;
       const NodeId leg_end = add_leg(begin, leg, {lane, index, cost.staged ? op.size : growth});
       relax(end, {leg_end, {}, leg.part});
-      if (!cost.staged) account_route(cost, growth);
+      if (!cost.staged) account_route(cost.route, growth);
       if (ref.part.more) continue;
       if (op.holds)
         held_[lane.index()].push_back({ref, size});
@@ -262,7 +255,7 @@ class PathBuilder {
     const NodeId tail = after({leg_end, cost.latency, PathPart::latency});
     fifo.tail.push_back(tail);
     if (cost.grain.raw() > 0) {
-      const Leg leg{&cost, route_rate(cost), PathPart::wire};
+      const Leg leg{&cost, solo_rate(cost, capacity_), PathPart::wire};
       const NodeId first = after({begin, leg.time(std::min(cost.grain, size)), leg.part});
       fifo.data.push_back(after({first, cost.latency, PathPart::latency}));
     } else {
@@ -274,7 +267,7 @@ class PathBuilder {
   void send_staged(const MessageRef& ref, Bytes size, NodeId leg_end) {
     const ConnectionCost& cost = costs_[ref.connection.index()];
     Fifo& fifo = fifos_[ref.connection.index()];
-    const Leg wire{&cost, route_rate(cost), PathPart::wire};
+    const Leg wire{&cost, solo_rate(cost, capacity_), PathPart::wire};
     const Duration service = send_service_time(cost, wire_bytes(cost, size));
     const NodeId posted = after({leg_end, service, PathPart::proxy});
     relax(posted, {fifo.posted, service, PathPart::proxy});
@@ -294,11 +287,12 @@ class PathBuilder {
     fifo.tail.push_back(tail);
     fifo.data.push_back(tail);
     ++result_.messages;
-    account_route(cost, size);
+    for (std::uint32_t pair = 0; pair < queue_pairs(cost); ++pair)
+      account_route(route_of_pair(cost, pair), pair_bytes(cost, ref.sequence, pair, size));
   }
 
-  void account_route(const ConnectionCost& cost, Bytes size) {
-    for (const LinkId link : cost.route) result_.link_payload[link.index()] += size;
+  void account_route(const Route& route, Bytes size) {
+    for (const LinkId link : route) result_.link_payload[link.index()] += size;
   }
 
   // Backwards from the lane that ends last (the first such), then turned round.

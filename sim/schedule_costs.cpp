@@ -32,7 +32,13 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
 
 Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& link_capacity) {
   Bandwidth rate = cost.staged ? cost.wire_cap : cost.cap;
+  const auto passed_by_all = [&](LinkId link) {
+    return std::ranges::all_of(cost.more_routes, [&](const Route& route) {
+      return std::ranges::find(route, link) != route.end();
+    });
+  };
   for (const LinkId link : cost.route) {
+    if (!passed_by_all(link)) continue;
     const Bandwidth capacity = link_capacity[link.index()];
     rate = rate.raw() == 0 ? capacity : std::min(rate, capacity);
   }

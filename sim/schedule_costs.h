@@ -19,7 +19,8 @@ Result<ScheduleCosts> bind_costs(const Schedule& schedule, const Group& group,
 
 // The rate of a connection's flow when nothing else uses its links: min(cap, links); zero when
 // neither bounds it. `link_capacity` is indexed by LinkId. A staged connection's flow has wire_cap:
-// its cap is that of the copy into the FIFO.
+// its cap is that of the copy into the FIFO. Of several queue pairs together it is at most this:
+// the links are those that all of them pass.
 Bandwidth solo_rate(const ConnectionCost& cost, const std::vector<Bandwidth>& link_capacity);
 
 // Likewise of a flow in a switch: the least of its cap and capacity / weight of its links.

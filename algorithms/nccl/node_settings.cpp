@@ -10,6 +10,8 @@
 namespace railyard::algorithms::nccl {
 namespace {
 
+constexpr std::int64_t kMaxQueuePairs = 128;  // of a connection, NCCL_IB_MAX_QPS
+
 // NCCL's switches: unset is automatic.
 std::optional<bool> automatic(const Environment& env, std::string_view name) {
   constexpr std::int64_t kUnset = -2;
@@ -51,6 +53,9 @@ NodeSettings node_settings(const Environment& env) {
                      sim::equal_ignoring_case(env.text("NCCL_NET").value_or(""), "Socket");
   settings.socket_threads = std::max<std::int64_t>(0, env.integer("NCCL_SOCKET_NTHREADS", 0));
   settings.sockets_per_thread = std::max<std::int64_t>(0, env.integer("NCCL_NSOCKS_PERTHREAD", 1));
+  settings.queue_pairs = static_cast<std::uint8_t>(
+      std::clamp<std::int64_t>(env.integer("NCCL_IB_QPS_PER_CONNECTION", 1), 1, kMaxQueuePairs));
+  settings.split_on_queue_pairs = env.integer("NCCL_IB_SPLIT_DATA_ON_QPS", 0) != 0;
   settings.pxn = env.integer("NCCL_PXN_DISABLE", 0) != 1;
   settings.pxn_over_c2c = env.integer("NCCL_PXN_C2C", 1) != 0;
   settings.p2p_pxn_level = env.integer("NCCL_P2P_PXN_LEVEL", 2);

@@ -51,6 +51,8 @@ struct NodeSettings {
   std::int32_t net_policy_max = 0;
   std::int64_t socket_threads = 0;                    // NCCL_SOCKET_NTHREADS
   std::int64_t sockets_per_thread = 1;                // NCCL_NSOCKS_PERTHREAD
+  std::uint8_t queue_pairs = 1;                       // NCCL_IB_QPS_PER_CONNECTION, 1..128
+  bool split_on_queue_pairs = false;                  // NCCL_IB_SPLIT_DATA_ON_QPS
   std::optional<std::int64_t> channels_per_net_peer;  // NCCL_NCHANNELS_PER_NET_PEER
   std::int64_t p2p_channel_net_bandwidth = 14;        // NCCL_P2P_PER_CHANNEL_NET_BW, GB/s
 };

@@ -5,6 +5,7 @@
 
 #include "models/comm/host_stops.h"
 #include "models/comm/lane_rate.h"
+#include "sim/trace.h"
 
 namespace railyard::models {
 namespace {
@@ -55,7 +56,8 @@ Bandwidth CommCosts::link_capacity(const sim::Link& link) const {
 }
 
 sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const sim::Group& group,
-                                         const sim::Connection& connection) const {
+                                         const sim::Connection& connection,
+                                         std::uint32_t pair) const {
   const sim::Lane& from = schedule.lanes[connection.from.index()];
   const sim::Lane& to = schedule.lanes[connection.to.index()];
   std::vector<sim::DeviceId> way_points{group[from.rank].gpu};
@@ -68,10 +70,24 @@ sim::Result<sim::Route> CommCosts::route(const sim::Schedule& schedule, const si
   pass(connection.nic_in);
   pass(connection.host.in);
   if (!is_fetched(schedule.call.protocol, connection)) pass(group[to.rank].gpu);
-  // One flow per connection, as a queue pair is one flow to the fabric's hash.
+  // A queue pair is one flow to the fabric's hash.
   const std::uint64_t flow = std::uint64_t{group[from.rank].rank.value()} << 40 ^
                              std::uint64_t{group[to.rank].rank.value()} << 16 ^ from.channel;
-  return topology_->route(way_points, flow);
+  return topology_->route(way_points, pair == 0 ? flow : sim::mix_hash(flow ^ sim::mix_hash(pair)));
+}
+
+sim::Result<void> CommCosts::add_queue_pairs(const sim::Schedule& schedule, const sim::Group& group,
+                                             const sim::Connection& connection,
+                                             ConnectionCost& cost) const {
+  for (std::uint32_t pair = 1; pair < connection.host.queue_pairs; ++pair) {
+    RAILYARD_ASSIGN(sim::Route way, route(schedule, group, connection, pair));
+    cost.more_routes.push_back(std::move(way));
+  }
+  const bool one_way = std::ranges::all_of(
+      cost.more_routes, [&](const sim::Route& way) { return way == cost.route; });
+  if (one_way) cost.more_routes.clear();
+  cost.split = connection.host.split;
+  return {};
 }
 
 // The protocol's, or those of send/receive kernels: their chunk is one slice, which nobody sees
@@ -114,7 +130,7 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   if (sender.role == sim::LaneRole::nvls_scatter || receiver.role == sim::LaneRole::nvls_gather)
     return beside_nvswitch(schedule, group, connection);
   ConnectionCost cost;
-  RAILYARD_ASSIGN(cost.route, route(schedule, group, connection));
+  RAILYARD_ASSIGN(cost.route, route(schedule, group, connection, 0));
   cost.latency = latency(cost.route);
   cost.credit_latency = cost.latency;
   if (protocol == Protocol::plain) return cost;
@@ -130,6 +146,7 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
     RAILYARD_TRY(add_host_costs(schedule, group, connection, cost));
     return cost;
   }
+  RAILYARD_TRY(add_queue_pairs(schedule, group, connection, cost));
   cost.completion = cost.latency;  // the acknowledgement comes back on the wire
   cost.latency += costs.net_hop_latency;
   set_send_service(parameters_->network, protocol, cost);

@@ -14,6 +14,8 @@
 //                for Simple; LL and LL128 flags are seen without the proxy, which must post the
 //                next receive all the same (recv_busy = network.proxy_recv). With PXN the relay's
 //                proxy sends. Every protocol is step-granular (no cut-through)
+//   queue pairs  each with a hash of its own, so with a path of its own in a fabric with ECMP;
+//                messages take them in turn or are split over all (sim/cost.h)
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   host memory  see host_stops.h: shared-memory transport, network without GPUDirect, sockets, PXN
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
@@ -33,7 +35,8 @@
 //                can send, h = gpu.comm_hbm_factor, B = gpu.hbm_bandwidth x gpu.memory_efficiency
 //
 // Sources: NCCL src/device/prims_*.h, transport/net.cc, proxy.cc for the structure; the numbers are
-// the profile's. Not modelled: several queue pairs; what SHARP's leaves do without GPUDirect.
+// the profile's. Not modelled: what SHARP's leaves do without GPUDirect; that one queue pair keeps
+// only so many work requests in flight.
 #pragma once
 
 #include <map>
@@ -70,7 +73,13 @@ class CommCosts final : public sim::CostModel {
  private:
   [[nodiscard]] sim::Result<sim::Route> route(const sim::Schedule& schedule,
                                               const sim::Group& group,
-                                              const sim::Connection& connection) const;
+                                              const sim::Connection& connection,
+                                              std::uint32_t pair) const;
+  // The paths of its other queue pairs; none where all take one, since they share its links alike.
+  [[nodiscard]] sim::Result<void> add_queue_pairs(const sim::Schedule& schedule,
+                                                  const sim::Group& group,
+                                                  const sim::Connection& connection,
+                                                  sim::ConnectionCost& cost) const;
   [[nodiscard]] sim::ProtocolParameters costs_of(const sim::Schedule& schedule) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
   // host_costs.cpp: what passes the memory of hosts, sockets and relays

@@ -149,6 +149,35 @@ TEST_CASE("sockets: streams as NCCL's variables have them") {
   CHECK(host.streams == 64);  // 16 threads x 4 sockets
 }
 
+TEST_CASE("verbs: queue pairs as NCCL's variables have them") {
+  const auto edge_of = [](const std::string& setup, const std::string& env) {
+    const Planned plan(text(kTwoNodes, setup, kReduce, "env: {" + env + "}\n"));
+    return plan.channels().front().net_edges.front().host;
+  };
+  sim::HostStops host = edge_of("", "NCCL_IB_SPLIT_DATA_ON_QPS: 1");
+  CHECK(host.queue_pairs == 1);
+  CHECK(host.split);
+  host = edge_of("", "NCCL_IB_QPS_PER_CONNECTION: 4");
+  CHECK(host.queue_pairs == 4);
+  CHECK_FALSE(host.split);
+  CHECK(edge_of("", "NCCL_IB_QPS_PER_CONNECTION: 200").queue_pairs == 128);
+  CHECK(edge_of("infiniband: false", "NCCL_IB_QPS_PER_CONNECTION: 4").queue_pairs == 1);
+}
+
+// Eight nodes in a ring of 16 channels: under ECMP some of the 2 x 8 x 16 flows of a leaf's up
+// links meet on one. Messages split over many queue pairs load all of them alike.
+TEST_CASE("queue pairs even out what ECMP throws together") {
+  const auto busbw = [](const std::string& env) {
+    const Scenario scenario = tests::full_scenario(
+        text("{machine: hgx-h100, nodes: 4, fabric: {kind: fat-tree, hosts_per_leaf: 1}}", "",
+             "{collective: AllReduce, sizes: [64MiB]}", "env: {NCCL_ALGO: Ring" + env + "}\n"));
+    return good_run(scenario).collectives.front().busbw;
+  };
+  const double one = busbw("");
+  const double split = busbw(", NCCL_IB_QPS_PER_CONNECTION: 16, NCCL_IB_SPLIT_DATA_ON_QPS: 1");
+  CHECK(split > 1.1 * one);
+}
+
 TEST_CASE("sends and receives stop where rings do") {
   const Planned plan(
       text(kTwoNodes, "p2p: false, gpudirect: false", "{collective: AllToAll, sizes: [1MiB]}"));

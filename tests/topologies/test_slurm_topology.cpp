@@ -82,7 +82,7 @@ TEST_CASE("slurm: refusals name the line") {
         "t:2: 'b' is a switch below itself");
   CHECK(refusal("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=n\n") ==
         "t:2: the switch 'c' has two parents");
-  CHECK(refusal("SwitchName=a Nodes=n[1-1000001]\n") == "t:1: Nodes=: more than 1000000 names");
+  CHECK(refusal("SwitchName=a Nodes=n[1-250001]\n") == "t:1: Nodes=: more than 250000 names");
 }
 
 struct Expected {

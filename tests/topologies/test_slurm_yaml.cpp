@@ -141,10 +141,10 @@ TEST_CASE("slurm: hostile texts are refused or read within two seconds") {
   CHECK(seconds(chain + "SwitchName=s100000 Nodes=n\n", "accepted") < kLimit);
   CHECK(seconds(chain + "SwitchName=s100000 Switches=s0\n",
                 "t:100001: 's100000' is a switch below itself") < kLimit);
-  CHECK(seconds("SwitchName=s Nodes=n[1-1000000]\n", "accepted") < kLimit);
-  CHECK(seconds("SwitchName=s Nodes=" + repeat("n,", 500'000) + "n\n", "accepted") < kLimit);
+  CHECK(seconds("SwitchName=s Nodes=n[1-250000]\n", "accepted") < kLimit);
+  CHECK(seconds("SwitchName=s Nodes=" + repeat("n,", 249'999) + "n\n", "accepted") < kLimit);
   CHECK(seconds("SwitchName=s Nodes=n[0-9][0-99][0-999][0-9]\n",
-                "t:1: Nodes=: more than 1000000 names") < kLimit);
+                "t:1: Nodes=: more than 250000 names") < kLimit);
   CHECK(seconds("SwitchName=s Nodes=" + std::string(2'000'000, 'n') + "\n",
                 "t:1: Nodes=: a name of more than 128 characters") < kLimit);
   CHECK(seconds(repeat("# nothing\n", 1'000'000),

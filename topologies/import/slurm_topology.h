@@ -27,7 +27,8 @@
 
 namespace railyard::topologies {
 
-inline constexpr std::size_t kMaxSlurmNames = 1'000'000;
+// Ten times the hosts of the largest GPU clusters, and read in a second.
+inline constexpr std::size_t kMaxSlurmNames = 250'000;
 inline constexpr std::size_t kMaxSlurmYaml = std::size_t{16} << 20;  // bytes
 
 bool looks_like_slurm_topology(std::string_view text);

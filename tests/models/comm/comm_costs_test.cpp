@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -301,6 +302,52 @@ TEST_CASE("a connection is one flow to the fabric: its hash depends on ranks and
   CHECK(machine.routing->hashes.size() == 2);
   cost_of(machine, across(Protocol::simple));
   CHECK(machine.routing->hashes.size() == 3);
+}
+
+// Two ways between the NICs, picked by the hash's lowest bit.
+class TwoWays final : public sim::Routing {
+ public:
+  bool append_route(DeviceId from, DeviceId to, std::uint64_t hash,
+                    sim::Route& out) const override {
+    if (from != DeviceId(kNic0) || to != DeviceId(kNic1)) {
+      out.push_back(to == DeviceId(kNic0) ? LinkId(2) : LinkId(5));
+      return true;
+    }
+    out.insert(out.end(), {LinkId(3), LinkId(7 + hash % 2), LinkId(4)});
+    ++asked[hash];
+    return true;
+  }
+  mutable std::map<std::uint64_t, int> asked;
+};
+
+TEST_CASE("queue pairs: each has a hash and so a path of its own; on one path they are one flow") {
+  Machine machine;
+  sim::Schedule schedule = across(Protocol::simple);
+  schedule.connections[0].host.queue_pairs = 16;
+  schedule.connections[0].host.split = true;
+  const ConnectionCost one_way = cost_of(machine, schedule);
+  CHECK(machine.routing->hashes.size() == 16);
+  CHECK(sim::queue_pairs(one_way) == 1);
+
+  machine.add(kSwitch, kSwitch, LinkClass::fabric, 25_GBps);  // links 7 and 8
+  machine.add(kSwitch, kSwitch, LinkClass::fabric, 25_GBps);
+  const auto two_ways = std::make_shared<TwoWays>();
+  machine.topology.routing = two_ways;
+  const ConnectionCost cost = cost_of(machine, schedule);
+  CHECK(two_ways->asked.size() == 16);
+  REQUIRE(sim::queue_pairs(cost) == 16);
+  CHECK(cost.split);
+  std::uint32_t by_seven = 0;
+  for (std::uint32_t pair = 0; pair < 16; ++pair) {
+    const sim::Route& route = sim::route_of_pair(cost, pair);
+    REQUIRE(route.size() == 5);
+    by_seven += route[2] == LinkId(7) ? 1 : 0;
+  }
+  CHECK(by_seven >= 3);  // 16 fair coins: outside 3..13 once in 240
+  CHECK(by_seven <= 13);
+
+  schedule.connections[0].host.queue_pairs = 1;  // the first pair's path is that of one alone
+  CHECK(cost_of(machine, schedule).route == cost.route);
 }
 
 TEST_CASE("ranks without a path are an error that names the hop") {
