@@ -28,6 +28,7 @@ struct ProtocolParameters {
   Duration net_hop_latency{};  // the same over the network, wire latency not included
   double wire_efficiency =
       1;                  // payload / (wire bytes the format needs); on top of LL 1/2, LL128 15/16
+  Duration poll_time{};   // ring, LL: a receiver's look at 4 KiB of lines, behind a slice's first
   Bytes forward_grain{};  // in a node a slice is passed on when so much of it is there; 0 = all
 };
 template <>
@@ -43,6 +44,8 @@ struct FieldTable<ProtocolParameters> {
       Field{"net_hop_latency", &ProtocolParameters::net_hop_latency, "the same across the network"},
       Field{"wire_efficiency", &ProtocolParameters::wire_efficiency,
             "payload share of the wire bytes beyond the format's own 1/2 (LL) or 15/16 (LL128)"},
+      Field{"poll_time", &ProtocolParameters::poll_time,
+            "LL rings: receiver's time for each 4 KiB of a slice behind the first"},
       Field{"forward_grain", &ProtocolParameters::forward_grain,
             "part of a slice that must be there to be passed on in a node, 0 for all of it"}};
 };

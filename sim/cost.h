@@ -84,11 +84,19 @@ struct LaneCost {
   Duration op_overhead{};  // per slice
   Bandwidth local_rate{};  // of operations without a send; 0 = no limit
   std::shared_ptr<const SwitchFlow> in_switch{};
+  Duration poll_time{};
+  Bytes poll_unit{};  // 0 = nothing is polled
   // What an operation loads from the host's memory before it moves anything on: its bytes times the
   // `fetched` connections that it receives on, in one flow. One that sends nothing is done then,
   // and has no local_rate of its own. A lane has this or in_switch.
   std::shared_ptr<const SwitchFlow> fetch{};
 };
+
+// How long an operation that receives looks at a slice: poll_time for every poll_unit behind the
+// first, whose poll is part of what the slice takes to come. It looks while the slice comes, from
+// the end of the lane's previous operation and, on a direct connection, from when the start of its
+// sender's operation can be seen (`latency` later); its legs end no earlier than it has looked.
+Duration poll_time(const LaneCost& cost, Bytes size);
 
 // How much longer compute kernels of a GPU take while a collective runs on it (1 = not at all):
 // it holds SMs and draws memory bandwidth.

@@ -60,6 +60,7 @@ void Executor::start_group(std::uint32_t group) {
     enter_loop(lane);
     // Through the queue: what listeners do must not meet a rank that is half started.
     state.phase = Phase::wait_time;
+    state.ready_since = start;
     at(start, try_lane_code, lane);
   }
 }
@@ -249,6 +250,20 @@ std::int64_t Executor::fetched_bytes(std::uint32_t lane) const {
   return inputs * lanes_[lane].slice_bytes;
 }
 
+// When the slices under way have been looked at, see poll_time().
+std::int64_t Executor::polled_until(std::uint32_t lane) const {
+  const LaneState& state = lanes_[lane];
+  if (!receives_now(lane)) return 0;
+  const Duration poll = poll_time(costs_->lanes[lane], bytes(state.slice_bytes));
+  std::int64_t from = state.ready_since;
+  for_recv(lane, [&](std::uint32_t c) {
+    const ConnectionCost& cost = costs_->connections[c];
+    const std::uint32_t sequence = connections_[c].consumed + state.op->recv_part.ahead;
+    if (!cost.staged) from = std::max(from, issue_[slot(c, sequence)] + cost.latency.count());
+  });
+  return poll.count() == 0 ? 0 : from + poll.count();
+}
+
 std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
   return rate.raw() == 0 ? 0 : transfer_time(bytes(size), rate).count();
 }
@@ -256,6 +271,7 @@ std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
 void Executor::begin_legs(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   const Lane& description = schedule_->lanes[lane];
+  if (costs_->lanes[lane].poll_unit.raw() > 0) state.poll_end = polled_until(lane);
   state.pending = 1;  // ours, until all legs have begun
   for_send(lane, [&](std::uint32_t c) {
     const ConnectionCost& cost = costs_->connections[c];
@@ -279,7 +295,10 @@ void Executor::leg_done(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   --state.pending;
   if (state.cut_through) return settle_tails(lane);
-  if (state.pending == 0) finish_slice(lane);
+  if (state.pending > 0) return;
+  if (state.poll_end <= now()) return finish_slice(lane);
+  state.phase = Phase::wait_time;
+  at(state.poll_end, finish_slice_code, lane);
 }
 
 // Whether all inputs of the slice under way have arrived; if not, the lane hears of the first that
@@ -329,7 +348,7 @@ void Executor::settle_tails(std::uint32_t lane) {
     hand_over(c, leg_end);
   });
   if (state.pending > 0) return;
-  std::int64_t end = std::max(now(), state.slice_end);
+  std::int64_t end = std::max({now(), state.slice_end, state.poll_end});
   if (!sends_now(lane)) end = std::max(end, held_until(lane, kLocal));
   // Not busy any more: a late notice of the tail must not finish the slice a second time.
   state.phase = Phase::wait_time;
@@ -347,6 +366,7 @@ void Executor::finish_slice(std::uint32_t lane) {
   if (state.op->signal_slots != 0) give_signals(lane);
   if (!advance(lane)) return end_lane(lane);
   state.phase = Phase::wait_time;
+  state.ready_since = now();
   // Slices that take no time would recurse without bound; they go through the queue instead.
   if (!ready(lane)) return;
   at(now(), try_lane_code, lane);

@@ -113,6 +113,7 @@ class Executor final : public EventHandler, public FlowListener {
   void open_slices(std::uint32_t lane);
   void begin_first_flow(std::uint32_t lane);
   [[nodiscard]] std::int64_t fetched_bytes(std::uint32_t lane) const;
+  [[nodiscard]] std::int64_t polled_until(std::uint32_t lane) const;
   void begin_legs(std::uint32_t lane);
   void leg_done(std::uint32_t lane);
   bool tails_known(std::uint32_t lane);

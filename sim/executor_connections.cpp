@@ -24,12 +24,14 @@ void Executor::on_flow_done(std::uint32_t c) {
 // The leg of the sender's operation on this connection has ended.
 void Executor::leg_of_connection(std::uint32_t c) {
   const std::uint32_t lane = schedule_->connections[c].from.value();
-  if (lanes_[lane].op->send_part.more || lanes_[lane].op->holds) return leg_done(lane);
-  if (lanes_[lane].cut_through) {  // handed over when the inputs' tails are known
-    arrival_[slot(c, connections_[c].issued - 1)] = now();
+  const LaneState& state = lanes_[lane];
+  if (state.op->send_part.more || state.op->holds) return leg_done(lane);
+  const std::int64_t leg_end = std::max(now(), state.poll_end);
+  if (state.cut_through) {  // handed over when the inputs' tails are known
+    arrival_[slot(c, connections_[c].issued - 1)] = leg_end;
     connections_[c].leg_ended = true;
   } else {
-    hand_over(c, now());
+    hand_over(c, leg_end);
   }
   leg_done(lane);
 }

@@ -26,6 +26,8 @@ struct LaneState {
   std::int64_t chunk = 0;        // of this loop
   std::int64_t rest = 0;         // rotating layout: bytes of this loop
   std::int64_t slice_end = 0;    // cut-through: latest end of a leg so far
+  std::int64_t ready_since = 0;  // end of the previous operation
+  std::int64_t poll_end = 0;     // the slice's legs end no earlier
   std::uint32_t op_index = 0;
   std::uint32_t iteration = 0;
   std::uint32_t block = 0;

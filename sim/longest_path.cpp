@@ -46,6 +46,7 @@ struct Leg {
 // What has happened on a connection, by slice.
 struct Fifo {
   std::vector<NodeId> data, tail, consumed;  // consumed: end of the receiver's operation
+  std::vector<NodeId> issued;                // start of the sender's operation
   std::vector<NodeId> wired;                 // staged: end of its flow
   NodeId posted = kNone;                     // staged: of the last slice
   std::vector<Bytes> size;                   // of slices that are sent or open
@@ -143,6 +144,7 @@ class PathBuilder {
     const SliceOp& op = expansion_.lanes[lane.index()].ops[index];
     const LaneCost& lane_cost = lane_costs_[lane.index()];
     const NodeId start = add_start(lane, index, op);
+    polled_ = add_polled(lane, index, op);
     const NodeId begin =
         pass_first_flow(after({start, lane_cost.op_overhead, PathPart::op_overhead}), lane, op);
     const NodeId end = add({});
@@ -201,6 +203,7 @@ class PathBuilder {
       const std::size_t c = ref.connection.index();
       if (ref.sequence < fifos_[c].size.size()) continue;  // its slot is taken already
       fifos_[c].size.resize(ref.sequence + std::size_t{1});
+      fifos_[c].issued.resize(ref.sequence + std::size_t{1}, start);
       if (ref.sequence < expansion_.fifo_slices) continue;
       const std::uint32_t before_it = ref.sequence - expansion_.fifo_slices;
       const NodeId freed =
@@ -209,6 +212,24 @@ class PathBuilder {
       relax(start, {freed, back, PathPart::credit, PathReason::credit});
     }
     return start;
+  }
+
+  // When the operation has looked at what it receives, see poll_time(); kNone if it need not.
+  NodeId add_polled(LaneId lane, std::uint32_t index, const SliceOp& op) {
+    const Duration poll = poll_time(lane_costs_[lane.index()], op.size);
+    if (op.recv.empty() || poll.count() == 0) return kNone;
+    const NodeId polled = after({lane_end_[lane.index()], poll, PathPart::copy});
+    if (index == 0)
+      for (const LaneId earlier : before_[lane.index()])
+        relax(polled, {lane_end_[earlier.index()], poll, PathPart::copy});
+    for (const MessageRef& ref : op.recv) {
+      const std::size_t c = ref.connection.index();
+      if (costs_[c].staged) continue;
+      const NodeId seen =
+          after({fifos_[c].issued[ref.sequence], costs_[c].latency, PathPart::latency});
+      relax(polled, {seen, poll, PathPart::copy});
+    }
+    return polled;
   }
 
   // An operation and the bytes of one of its legs.
@@ -220,6 +241,7 @@ class PathBuilder {
   NodeId add_leg(NodeId begin, const Leg& leg, const LegOf& of) {
     const SliceOp& op = expansion_.lanes[of.lane.index()].ops[of.index];
     const NodeId end = after({begin, leg.time(of.size), leg.part});
+    if (polled_ != kNone) relax(end, {polled_, {}, PathPart::copy});
     for (const MessageRef& ref : op.recv) {
       const ConnectionCost& input = costs_[ref.connection.index()];
       if (input.staged || input.grain.raw() == 0) continue;
@@ -327,6 +349,7 @@ class PathBuilder {
   std::vector<Duration> rank_start_;
   std::vector<Node> nodes_;
   std::vector<NodeId> lane_end_;  // by lane, so far
+  NodeId polled_ = kNone;         // of the operation that is executed
   LongestPathResult result_;
 };
 

@@ -27,6 +27,9 @@ std::int64_t blocks_at_once(const sim::Lane& lane) {
   }
 }
 
+// What a CTA's 512 threads look at together: LL lines of 8 bytes of payload, one each.
+constexpr sim::Bytes kPollUnit = sim::bytes(4096);
+
 bool is_nvls(sim::LaneRole role) {
   switch (role) {
     case sim::LaneRole::nvls_scatter:
@@ -169,8 +172,13 @@ sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& la
   if (is_nvls(lane.role))
     return {parameters_->nvls.op_overhead / blocks_at_once(lane),
             lane_rate(parameters_->nvls.copy_rate, lane, ConnectionCost{})};
-  return {costs.op_overhead / blocks_at_once(lane),
-          lane_rate(costs.local_rate, lane, ConnectionCost{})};
+  sim::LaneCost cost{costs.op_overhead / blocks_at_once(lane),
+                     lane_rate(costs.local_rate, lane, ConnectionCost{})};
+  if (lane.role == sim::LaneRole::ring && costs.poll_time.count() > 0) {
+    cost.poll_time = costs.poll_time;
+    cost.poll_unit = kPollUnit;
+  }
+  return cost;
 }
 
 sim::Duration CommCosts::start(const sim::Schedule& schedule) const {

@@ -304,6 +304,22 @@ TEST_CASE("a connection is one flow to the fabric: its hash depends on ranks and
   CHECK(machine.routing->hashes.size() == 3);
 }
 
+TEST_CASE("poll time: of LL, in a ring") {
+  Machine machine;
+  machine.of(Protocol::ll).poll_time = 600_ns;
+  const CommCosts costs(machine.topology, machine.parameters);
+  const auto lane_cost = [&](Protocol protocol, sim::LaneRole role) {
+    sim::Schedule schedule = between(0, 1, protocol);
+    schedule.lanes[0].role = role;
+    return costs.lane(schedule, schedule.lanes[0]);
+  };
+  CHECK(lane_cost(Protocol::ll, sim::LaneRole::ring).poll_time == 600_ns);
+  CHECK(lane_cost(Protocol::ll, sim::LaneRole::ring).poll_unit == 4_KiB);
+  CHECK(lane_cost(Protocol::ll, sim::LaneRole::tree_up).poll_unit == 0_B);
+  CHECK(lane_cost(Protocol::ll, sim::LaneRole::p2p_recv).poll_unit == 0_B);
+  CHECK(lane_cost(Protocol::simple, sim::LaneRole::ring).poll_unit == 0_B);
+}
+
 // Two ways between the NICs, picked by the hash's lowest bit.
 class TwoWays final : public sim::Routing {
  public:
@@ -320,7 +336,7 @@ class TwoWays final : public sim::Routing {
   mutable std::map<std::uint64_t, int> asked;
 };
 
-TEST_CASE("queue pairs: each has a hash and so a path of its own; on one path they are one flow") {
+TEST_CASE("queue pairs: each has a hash and so a path of its own, on one path they are one flow") {
   Machine machine;
   sim::Schedule schedule = across(Protocol::simple);
   schedule.connections[0].host.queue_pairs = 16;
