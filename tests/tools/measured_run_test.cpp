@@ -50,6 +50,26 @@ TEST_CASE("measured run: sizes that go down are sorted and noted") {
   CHECK(read.value().notes[0] == "x.yaml:4:7: sizes that go down; sorted");
 }
 
+TEST_CASE("measured run: variables of their own, and as words of a command or a list") {
+  const auto read = measured_run_from_text(
+      kPlatform +
+          "env:\n  settings: \"NCCL_PROTO=Simple, NCCL_ALGO=Tree, NCCL_MIN_NCHANNELS=4\"\n"
+          "  NCCL_ALGO: Ring\n"
+          "  command: mpirun -x NCCL_IB_HCA=mlx5_0,mlx5_1 -x 'NCCL_DEBUG=INFO' NCCL_NTHREADS= "
+          "XNCCL_A=1 NCCL_b=2 NCCL_C\n  note: NCCL_CROSS_NIC=1 was no better\n",
+      "x.yaml");
+  REQUIRE(read.ok());
+  std::map<std::string, std::string> env = read.value().env;
+  env.erase("settings");
+  env.erase("command");
+  env.erase("note");
+  CHECK(env == std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"},
+                                                  {"NCCL_DEBUG", "INFO"},
+                                                  {"NCCL_IB_HCA", "mlx5_0,mlx5_1"},
+                                                  {"NCCL_MIN_NCHANNELS", "4"},
+                                                  {"NCCL_PROTO", "Simple"}});
+}
+
 TEST_CASE("measured run: errors name line and key") {
   CHECK(error_of("[1, 2]") == "x.yaml:1:1: a map is expected, not a list");
   CHECK(error_of("id: x\ncollective: AllReduce\n") == "x.yaml:1:1: platform: missing");

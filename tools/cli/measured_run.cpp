@@ -93,6 +93,24 @@ Result<std::vector<MeasuredRow>> read_rows(const Node& root, const char* key, Me
   return out;
 }
 
+// The NCCL_NAME=VALUE words of a command line or a list of settings; variables of their own win.
+void read_settings(std::string_view text, std::map<std::string, std::string>& env) {
+  constexpr std::string_view kBetween = " \t\n\"'()[]{};";
+  constexpr std::string_view kInName = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  while (!text.empty()) {
+    const std::size_t begin = std::min(text.find_first_not_of(kBetween), text.size());
+    text.remove_prefix(begin);
+    std::string_view word = text.substr(0, text.find_first_of(kBetween));
+    text.remove_prefix(word.size());
+    while (word.ends_with(',')) word.remove_suffix(1);
+    const std::size_t equals = word.find('=');
+    if (!word.starts_with("NCCL_") || equals == std::string_view::npos ||
+        equals + 1 == word.size() || word.find_first_not_of(kInName) != equals)
+      continue;
+    env.emplace(word.substr(0, equals), word.substr(equals + 1));
+  }
+}
+
 Result<void> read_env(const Node& root, MeasuredRun& run) {
   const Node* env = root.find("env");
   if (is_null(env)) return {};
@@ -100,6 +118,10 @@ Result<void> read_env(const Node& root, MeasuredRun& run) {
   for (const scenarios::Entry& entry : env->entries)
     if (entry.value.kind == Node::Kind::scalar)
       run.env.insert_or_assign(entry.key, entry.value.scalar);
+  for (const scenarios::Entry& entry : env->entries)  // a note is prose
+    if (entry.value.kind == Node::Kind::scalar && !entry.key.starts_with("NCCL_") &&
+        entry.key != "note")
+      read_settings(entry.value.scalar, run.env);
   return {};
 }
 

@@ -5,7 +5,7 @@
 //   platform: {...}                    scenarios/platform.h
 //   collective: AllReduce
 //   datatype: float
-//   env: {NCCL_ALGO: Ring}
+//   env: {NCCL_ALGO: Ring}             or as words of a text: {command: "-x NCCL_ALGO=Ring ..."}
 //   status: healthy
 //   rows: [[bytes, time_us, algbw, busbw], ...]    out of place; null where the source has none
 //   rows_in_place: [...]
