@@ -3,15 +3,23 @@
 #include "sim/executor.h"
 
 namespace railyard::sim {
+namespace {
+
+// The message that a pair carries, or that comes next on it.
+std::uint32_t message_of(const QueuePair& pair, const ConnectionCost& cost) {
+  return cost.split ? pair.carried : pair.carried * queue_pairs(cost) + pair.number;
+}
+
+}  // namespace
 
 // Every idle pair begins what comes next on it, once the proxy has served it and the receiver has
 // room.
 void Executor::start_queue_pairs(std::uint32_t c) {
   const ConnectionCost& cost = costs_->connections[c];
-  const std::uint32_t count = queue_pairs(cost);
-  for (std::uint32_t p = first_pair_[c]; p < first_pair_[c] + count; ++p) {
+  const std::uint32_t end = first_pair_[c] + queue_pairs(cost);
+  for (std::uint32_t p = first_pair_[c]; p < end; ++p) {
     QueuePair& pair = pairs_[p];
-    const std::uint32_t message = cost.split ? pair.carried : pair.carried * count + pair.number;
+    const std::uint32_t message = message_of(pair, cost);
     if (pair.busy || message >= connections_[c].served || !is_cleared(c, message)) continue;
     pair.busy = true;
     const Bytes size = bytes(wire(c, size_[slot(c, message)]));
@@ -24,12 +32,9 @@ void Executor::start_queue_pairs(std::uint32_t c) {
 void Executor::pair_done(std::uint32_t p) {
   QueuePair& pair = pairs_[p];
   const std::uint32_t c = pair.connection;
-  const ConnectionCost& cost = costs_->connections[c];
-  const std::uint32_t message =
-      cost.split ? pair.carried : pair.carried * queue_pairs(cost) + pair.number;
+  --parts_left_[slot(c, message_of(pair, costs_->connections[c]))];
   ++pair.carried;
   pair.busy = false;
-  --parts_left_[slot(c, message)];
   start_queue_pairs(c);
   ConnectionState& connection = connections_[c];
   while (connection.wired < connection.served && parts_left_[slot(c, connection.wired)] == 0) {
