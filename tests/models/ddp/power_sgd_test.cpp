@@ -56,8 +56,9 @@ TEST_CASE("batched powerSGD: the smallest square that holds the bucket") {
                                                           {25'557'032, 5056},
                                                           {1'000'000'000'000, 1'000'000},
                                                           {1'000'000'000'001, 1'000'001}}) {
-    CAPTURE(elements);
-    const LowRank square = power_sgd_square(elements, {.matrix_approximation_rank = 4});
+    const std::int64_t bucket = elements;  // clang++ captures no structured binding
+    CAPTURE(bucket);
+    const LowRank square = power_sgd_square(bucket, {.matrix_approximation_rank = 4});
     CHECK(square == LowRank{side, side, 4});
   }
 }
