@@ -22,6 +22,8 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
+constexpr std::size_t kMostNodes = 2'000;
+
 void require_one_line(const std::string& text) {
   require(!text.empty() && text.find('\n') == std::string::npos);
 }
@@ -82,6 +84,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   check_graph(source.value()->graph);
+  // A short hostlist can name a quarter of a million hosts; what follows goes over them a dozen
+  // times.
+  if (source.value()->graph.nodes.size() > kMostNodes) return 0;
   check_match(*source.value());
   for (const std::string& note : source.value()->tables.notes) require_one_line(note);
   topologies::ClusterSpec spec;
