@@ -5,8 +5,8 @@
 // Equations. All times are integer picoseconds. T(b, r) = transfer_time(b, r), and 0 when r = 0 (no
 // limit). A slice operation moves `size` payload bytes; w_c(b) = wire_bytes of connection c.
 // r_c = min(cap of c, capacities of c's route; with several queue pairs, of the links that all of
-// them pass), 0 when there are none. Staged: r_c leaves out the
-// cap (the lane fed the FIFO at `cap` before).
+// them pass), 0 when there are none. Staged: r_c leaves out the cap (the lane fed the FIFO at `cap`
+// before).
 //
 //   start = max(end of the lane's previous operation (for the first: rank_start, and the end of all
 //               lanes of lower batches of its (rank, channel));

@@ -16,8 +16,7 @@
 //                proxy sends. Every protocol is step-granular (no cut-through)
 //   queue pairs  each with a hash of its own, so with a path of its own in a fabric with ECMP;
 //                messages take them in turn or are split over all (sim/cost.h)
-//   poll         ring, LL: whoever receives looks for P.poll_time at every 4 KiB of the slice
-//   behind
+//   poll         ring, LL: whoever receives looks for P.poll_time at every 4 KiB of the slice but
 //                the first (sim::poll_time()): 512 threads look at a line of 8 bytes of payload
 //                each, and go on when it is there. The first look is part of the hop
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
