@@ -42,12 +42,9 @@ namespace railyard::algorithms {
 class ConnectionPlan {
  public:
   virtual ~ConnectionPlan() = default;
-  // NICs and relay of what `from` sends to `to` on a channel; none: inside a place.
+  // NICs, relay and stops of what `from` sends to `to` on a channel; no NICs: inside a place.
   [[nodiscard]] virtual NicPair hop(std::uint32_t from, std::uint32_t to,
                                     std::uint32_t channel) const = 0;
-  // `nics` is what the connection passes otherwise; none: it stays inside a place.
-  [[nodiscard]] virtual sim::HostStops stops(std::uint32_t from, std::uint32_t to,
-                                             const NicPair& nics) const = 0;
 };
 
 struct P2pOptions {

@@ -1,6 +1,8 @@
 // nccl: and env:.
 #include <fmt/format.h>
 
+#include "algorithms/nccl/environment.h"
+#include "algorithms/nccl/names.h"
 #include "scenarios/sections.h"
 
 namespace railyard::scenarios {
@@ -53,11 +55,23 @@ Result<void> decode_setup(const Place& place, NcclSetup& out) {
   reader.optional("infiniband", out.infiniband);
   reader.optional("multicast", out.multicast);
   reader.optional("collnet", out.collnet);
+  reader.optional("gpu_initiated", out.gpu_initiated);
   out.choose = true;
   return reader.finish();
 }
 
+constexpr std::string_view kDataDirect = "NCCL_IB_DATA_DIRECT";
+
 }  // namespace
+
+bool uses_direct_nic(const NcclSetup& setup) {
+  namespace nccl = algorithms::nccl;
+  if (!setup.choose) return true;
+  const auto version = nccl::parse_version(setup.version);
+  const auto env = nccl::Environment::parse(setup.env);
+  const bool knows_it = !version.ok() || version.value() >= nccl::Version{2, 27, 0};
+  return knows_it && (!env.ok() || env.value().integer(kDataDirect, 1) != 0);
+}
 
 Result<void> decode_nccl(const Place& place, std::vector<NcclChoice>& choices, NcclSetup& setup) {
   if (is_auto(place.node)) {

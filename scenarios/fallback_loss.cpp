@@ -18,7 +18,8 @@ constexpr std::array kVariables{Variable{"NCCL_IB_DISABLE", "1", "InfiniBand"},
                                 Variable{"NCCL_P2P_DISABLE", "1", "peer-to-peer"},
                                 Variable{"NCCL_SHM_DISABLE", "1", "shared memory"},
                                 Variable{"NCCL_NET_GDR_LEVEL", "LOC", "GPUDirect RDMA"},
-                                Variable{"NCCL_NET_GDR_LEVEL", "0", "GPUDirect RDMA"}};
+                                Variable{"NCCL_NET_GDR_LEVEL", "0", "GPUDirect RDMA"},
+                                Variable{"NCCL_IB_DATA_DIRECT", "0", "Direct NIC"}};
 
 bool takes_away(const NcclSetup& setup, const Variable& variable) {
   const auto found = setup.env.find(variable.name);
@@ -52,6 +53,7 @@ std::optional<std::string> fallback_loss(const Scenario& scenario, const RunLimi
   for (const Variable& variable : kVariables)
     if (takes_away(setup, variable)) setup.env.erase(variable.name);
   setup.infiniband = setup.gpudirect = setup.p2p = true;
+  whole.cluster.overrides.direct_nic = uses_direct_nic(setup);
   RunOptions options;
   options.limits = limits;
   options.limits.progress = {};

@@ -109,6 +109,15 @@ DeviceId HostPaths::gpu(std::uint32_t rank, std::int32_t index) const {
 
 algorithms::NicPair HostPaths::hop(std::uint32_t from, std::uint32_t to,
                                    std::uint32_t channel) const {
+  algorithms::NicPair nics = nics_of_send(from, to, channel);
+  nics.host = stops(from, to, nics);
+  const bool direct = nics.out.valid() && !nics.host.out.valid() && !nics.host.in.valid();
+  nics.host.gpu_initiated = plan_->gpu_initiated && direct;
+  return nics;
+}
+
+algorithms::NicPair HostPaths::nics_of_send(std::uint32_t from, std::uint32_t to,
+                                            std::uint32_t channel) const {
   const nccl::Cluster& cluster = plan_->cluster;
   const std::int32_t a = signed_rank(from);
   const std::int32_t b = signed_rank(to);
@@ -116,8 +125,12 @@ algorithms::NicPair HostPaths::hop(std::uint32_t from, std::uint32_t to,
   const auto number = static_cast<std::int32_t>(channel);
   const std::int32_t receiver = cluster.gpu_of(b);
   const nccl::NetEndpoint in = nccl::p2p_receive(cluster.topology_of(b), receiver, number);
-  const nccl::NetEndpoint out = nccl::p2p_send(cluster.topology_of(a), cluster.gpu_of(a),
-                                               cluster.topology_of(b).gpu(receiver).dev, number);
+  const nccl::NodeTopology& sender = cluster.topology_of(a);
+  const nccl::NetEndpoint out =
+      plan_->gpu_initiated
+          ? nccl::p2p_receive(sender, cluster.gpu_of(a), number)
+          : nccl::p2p_send(sender, cluster.gpu_of(a), cluster.topology_of(b).gpu(receiver).dev,
+                           number);
   if (in.net < 0 || out.net < 0) return {};
   algorithms::NicPair nics;
   nics.out = nic(from, out.net);

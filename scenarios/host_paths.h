@@ -27,7 +27,7 @@ class HostPaths final : public algorithms::ConnectionPlan {
   HostPaths(std::shared_ptr<const GroupPlan> plan, const sim::Topology& topology,
             const sim::Group& group);
 
-  // Sends and receives, as NCCL picks their devices.
+  // Sends and receives, as NCCL picks their devices. GPU-initiated ones leave by the GPU's own.
   [[nodiscard]] algorithms::NicPair hop(std::uint32_t from, std::uint32_t to,
                                         std::uint32_t channel) const override;
   // The topology's device for a network device of the rank's NodeTopology.
@@ -38,12 +38,14 @@ class HostPaths final : public algorithms::ConnectionPlan {
   // Of a connection between two ranks, with the NICs and the relay that it uses; no NICs: inside a
   // node.
   [[nodiscard]] sim::HostStops stops(std::uint32_t from, std::uint32_t to,
-                                     const algorithms::NicPair& nics) const override;
+                                     const algorithms::NicPair& nics) const;
 
   // Whether some GPUs of a node exchange data by shared memory.
   [[nodiscard]] bool any_shared() const { return any_shared_; }
 
  private:
+  [[nodiscard]] algorithms::NicPair nics_of_send(std::uint32_t from, std::uint32_t to,
+                                                 std::uint32_t channel) const;
   [[nodiscard]] sim::HostStops in_node(std::uint32_t from, std::uint32_t to) const;
   // The network device of the rank's NodeTopology that a NIC is; -1: another node's.
   [[nodiscard]] std::int32_t net_of(std::uint32_t rank, sim::DeviceId nic) const;

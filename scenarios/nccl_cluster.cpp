@@ -310,6 +310,22 @@ sim::Algorithm algorithm_of(nccl::Algorithm algorithm) {
   return sim::Algorithm::pat;
 }
 
+// A GPU posts only what the NIC then takes out of its memory.
+Result<void> check_gpu_initiated(const Cluster& cluster) {
+  for (const nccl::NodeTopology& node : cluster.topologies)
+    for (std::int32_t gpu = 0; gpu < node.gpus(); ++gpu) {
+      const nccl::NetEndpoint end = nccl::p2p_receive(node, gpu, 0);
+      const bool reached = !node.sockets() && end.gdr != nccl::GdrMode::off;
+      if (end.net < 0 || reached) continue;
+      return sim::bad_input(
+          fmt::format("GPU {} cannot send without a proxy: {}", node.gpu(gpu).dev,
+                      node.sockets() ? "the network is sockets"
+                                     : "its NIC does not reach its memory (GPUDirect RDMA)"),
+          "nccl.gpu_initiated");
+    }
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
@@ -332,6 +348,8 @@ Result<std::shared_ptr<const GroupPlan>> plan_group(const Scenario& scenario,
   if (scenario.read_files) RAILYARD_TRY(read_named_files(plan->env, request));
   RAILYARD_ASSIGN(plan->cluster, nccl::plan_cluster(request, plan->env));
   plan->net_numbers = numbers.nets;
+  plan->gpu_initiated = scenario.nccl_setup.gpu_initiated;
+  if (plan->gpu_initiated) RAILYARD_TRY(check_gpu_initiated(plan->cluster));
   for (const nccl::NodeTopology& node : plan->cluster.topologies)
     for (std::string& line : nccl::lost_transports(node)) plan->warnings.push_back(std::move(line));
   for (const std::string& note : plan->cluster.comm.notes) plan->warnings.push_back(note);

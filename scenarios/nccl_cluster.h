@@ -25,6 +25,7 @@ struct GroupPlan {
   algorithms::nccl::Environment env;
   algorithms::nccl::Cluster cluster;
   std::vector<std::int32_t> net_numbers;  // NCCL's device number of every NIC of a host, ascending
+  bool gpu_initiated = false;             // sends between nodes
   std::vector<std::string> warnings;      // what is lost or not exact, for the user
 };
 

@@ -35,7 +35,14 @@ struct NcclSetup {
   bool infiniband = true;  // else sockets
   bool multicast = true;   // NVLS, where the GPUs and the switch can
   bool collnet = false;    // a SHARP plugin and switches that reduce
+  // Sends between nodes (AllToAll, SendRecv, ...) are posted by the GPU, not by a proxy: IBGDA in
+  // NVSHMEM and DeepEP, GIN in NCCL.
+  bool gpu_initiated = false;
 };
+
+// Whether NCCL reads and writes GPU memory by a NIC's data-direct function where there is one:
+// from 2.27 on, unless NCCL_IB_DATA_DIRECT=0.
+bool uses_direct_nic(const NcclSetup& setup);
 
 }  // namespace railyard::scenarios
 

@@ -186,6 +186,7 @@ void read_blocks(MapReader& reader, bool read_files, Scenario& out) {
     reader.take(decode_nccl(*nccl, out.nccl, out.nccl_setup));
   reader.optional("backend", out.backend);
   if (const auto env = reader.find("env")) reader.take(decode_env(*env, out.nccl_setup));
+  out.cluster.overrides.direct_nic = uses_direct_nic(out.nccl_setup);
   reader.optional("collectives", out.collectives);
   DdpSpec ddp;
   if (reader.optional("ddp", ddp)) out.ddp = std::move(ddp);

@@ -105,6 +105,7 @@ struct HostStops {
   std::uint16_t streams = 0;  // TCP streams that helper threads serve; 0 = the proxies' own one
   std::uint8_t queue_pairs = 1;  // verbs: messages take them in turn,
   bool split = false;            // or each message all of them
+  bool gpu_initiated = false;    // the sender's GPU posts to its NIC, no proxy has a part in it
 };
 
 // An edge that is not straight from GPU to GPU: across nodes, with the NICs it uses on both sides,

@@ -101,6 +101,11 @@ struct NetworkParameters {
   Duration proxy_send{};       // proxy's time per message sent (serial per rank)
   Duration proxy_recv{};       // proxy's time per message received (serial per rank)
   Duration flush{};            // after a receive into GPU memory, before Hopper
+  // GPU-initiated: from the post to where the peer's GPU sees the data, wire latency not included,
+  // in place of the protocol's net_hop_latency. NCCL's GIN takes 16.7 us there and back on two H100
+  // over InfiniBand (arXiv 2511.15076): 8.35 us less 2.08 of a path through one switch and 0.97 of
+  // send_recv.op_overhead.
+  Duration gpu_hop_latency = nanoseconds(5300);
   Bandwidth ll_check_rate{};   // LL wire bytes whose flags the proxy checks; 0 = no time
   Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
   Bytes rendezvous_to{};       // longest one; 0 = none does
@@ -121,6 +126,8 @@ struct FieldTable<NetworkParameters> {
       Field{"proxy_recv", &NetworkParameters::proxy_recv,
             "proxy thread's time per message received"},
       Field{"flush", &NetworkParameters::flush, "flush after a GPUDirect receive (pre-Hopper)"},
+      Field{"gpu_hop_latency", &NetworkParameters::gpu_hop_latency,
+            "until a peer sees what a GPU sent without its proxy"},
       Field{"ll_check_rate", &NetworkParameters::ll_check_rate,
             "rate at which the proxy checks the flags of LL data"},
       Field{"rendezvous_from", &NetworkParameters::rendezvous_from,

@@ -78,6 +78,7 @@ void Network::set_capacity(ResourceId id, Bandwidth capacity) {
     RAILYARD_CHECK(flow.solo_level > 0, "a flow's rate may not round to zero");
   }
   if (!resource.active.empty()) dirty_.push_back(id.value());
+  update_tightness(id.value());
   capacities_changed_ = true;
 }
 
@@ -173,6 +174,11 @@ void Network::activate(std::uint32_t id) {
     const std::uint32_t other = flow.first_use + flow.first_use + 1 - u;
     resource.active.push_back({id, u, flow.pair ? uses_[other].resource : kGeneric});
     resource.load += uses_[u].load;
+    if (flow.cap_level == kNoCap)
+      ++resource.uncapped;
+    else
+      resource.demand += Uint128(uses_[u].load) * (flow.cap_level + 1);
+    update_tightness(uses_[u].resource);
   }
   merge_clusters(flow);
   // Until a solve finds otherwise the flow stands alone, with all its work left.
@@ -214,11 +220,31 @@ void Network::deactivate(std::uint32_t id) {
                 static_cast<std::uint32_t>(resource.active.size() - 1));
     resource.active.pop_back();
     resource.load -= uses_[u].load;
-    if (!resource.active.empty())
+    if (!resource.active.empty() && resource.tight)
       dirty_.push_back(uses_[u].resource);
-    else if (resource.level != 0)
+    else if (resource.active.empty() && resource.level != 0)
       touched_groups_.push_back(uses_[u].resource);
+    if (flow.cap_level == kNoCap)
+      --resource.uncapped;
+    else
+      resource.demand -= Uint128(uses_[u].load) * (flow.cap_level + 1);
+    update_tightness(uses_[u].resource);
   }
+}
+
+// A resource that has become tight may hold back the flows that it had before; one that is tight no
+// more lets all of them go.
+void Network::update_tightness(std::uint32_t id) {
+  Resource& resource = resources_[id];
+  const bool tight = resource.uncapped > 0 || resource.demand > resource.capacity;
+  if (tight == resource.tight) return;
+  resource.tight = tight;
+  if (tight) {
+    if (resource.active.size() > 1) dirty_.push_back(id);
+    return;
+  }
+  advance(resource);
+  for (const ActiveUse& active : resource.active) released_.push_back(active.flow);
 }
 
 Uint128 Network::work_left(const Flow& flow) const {
@@ -261,6 +287,19 @@ void Network::next_stamp() {
   level_stamp_ = 0;
 }
 
+// The component of a flow's tight resources, unless it is solved already; without any the flow goes
+// at its cap.
+void Network::solve_flow(std::uint32_t id) {
+  const Flow& flow = flows_[id];
+  for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
+    const Resource& resource = resources_[uses_[u].resource];
+    if (!resource.tight) continue;
+    if (resource.stamp != stamp_) solve_component(uses_[u].resource);
+    return;
+  }
+  set_private(id, flow.cap_level);
+}
+
 void Network::settle() {
   if (changed_.empty() && touched_groups_.empty() && !capacities_changed_) return;
   lowest_change_ = std::numeric_limits<std::uint64_t>::max();
@@ -287,13 +326,17 @@ void Network::settle() {
     if (alone && !flow.alone_noted) note_alone(flow);
     if (alone)
       set_private(id, flow.solo_level);
-    else if (resources_[uses_[flow.first_use].resource].stamp != stamp_)
-      solve_component(uses_[flow.first_use].resource);
+    else
+      solve_flow(id);
   }
-  for (const std::uint32_t resource : dirty_)
-    if (resources_[resource].stamp != stamp_ && !resources_[resource].active.empty())
-      solve_component(resource);
+  for (const std::uint32_t id : released_)
+    if (flows_[id].state == State::active) solve_flow(id);
+  for (const std::uint32_t id : dirty_) {
+    const Resource& resource = resources_[id];
+    if (resource.tight && resource.stamp != stamp_ && !resource.active.empty()) solve_component(id);
+  }
   changed_.clear();
+  released_.clear();
   dirty_.clear();
 
   // In the order of flow numbers, so that equal end times do not depend on the solver's history.

@@ -19,6 +19,12 @@
 // started again within one instant (a connection whose next chunk is ready) changes nothing and
 // costs no solve.
 //
+// A resource is *tight* when it may hold back a flow: if one of its active flows has no cap, or if
+// the sum of load * (cap level + 1) over them exceeds its capacity. The level of one that is not
+// tight stays above the lowest cap level of its unfixed flows, so that it never is a bottleneck;
+// it neither takes part in a solve nor connects what shares it. Where channels are slower than
+// their share of every link, as most are, flows go at their caps and nothing is solved at all.
+//
 // Progress is kept per bottleneck, not per flow: all flows held back by resource R advance by the
 // same level, so R keeps one cumulative service integral V and each flow the value of V at which it
 // ends. A change of R's level costs O(1) however many flows R holds back. Work and V are 128-bit; a
@@ -149,6 +155,9 @@ class Network final : public EventHandler, public Settler {
     Uint128 service = 0;   // V, up to `since`
     std::uint64_t unit_capacity = 0;
     std::uint64_t load = 0;   // of all active flows
+    Uint128 demand = 0;       // sum of load * (cap level + 1) of active flows with a cap
+    std::uint32_t uncapped = 0;  // active flows without one
+    bool tight = false;          // see above
     std::uint64_t level = 0;  // of the flows it holds back; 0 = holds none back
     std::int64_t since = 0;
     std::int64_t end_time = 0;  // next completion among the flows it holds back
@@ -175,6 +184,8 @@ class Network final : public EventHandler, public Settler {
   void deactivate(std::uint32_t flow);
   void set_private(std::uint32_t flow, std::uint64_t level);
   void attach(std::uint32_t flow, std::uint32_t resource);
+  void update_tightness(std::uint32_t resource);
+  void solve_flow(std::uint32_t flow);
   [[nodiscard]] Uint128 work_left(const Flow& flow) const;
   [[nodiscard]] std::uint64_t level_of_flow(const Flow& flow) const;
   [[nodiscard]] std::uint64_t solo_level(const Flow& flow) const;
@@ -226,6 +237,7 @@ class Network final : public EventHandler, public Settler {
   std::vector<std::uint32_t> vacant_clusters_;
   std::vector<std::uint32_t> changed_;         // flows started or ended in this instant
   std::vector<std::uint32_t> dirty_;           // resources touched in this instant
+  std::vector<std::uint32_t> released_;        // flows on resources that are tight no more
   std::vector<std::uint32_t> touched_groups_;  // groups whose next completion must be found again
   std::vector<std::uint32_t> groups_;          // indexed heap of resources by (end_time, id)
   std::int64_t group_event_ = -1;              // time of the earliest event scheduled for groups_

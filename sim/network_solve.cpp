@@ -87,7 +87,7 @@ void Network::search(std::uint32_t seed) {
       if (flow.cap_level != kNone) capped_.push_back(active.flow);
       for (std::uint32_t u = flow.first_use; u < flow.first_use + flow.solved_uses; ++u) {
         Resource& other = resources_[uses_[u].resource];
-        if (other.stamp == stamp_) continue;
+        if (other.stamp == stamp_ || !other.tight) continue;
         other.stamp = stamp_;
         component_.push_back(uses_[u].resource);
       }

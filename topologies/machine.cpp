@@ -213,6 +213,7 @@ sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes) {
 
 void spread_nics(MachineSpec& machine, std::uint32_t count) {
   RAILYARD_CHECK(count == 0 || !machine.nics.empty(), "NICs take the places of others");
+  if (count != machine.nics.size()) machine.direct_nic = {};  // whose GPU would it be?
   const bool named = count <= machine.nic_names.size();  // two NICs never share a name
   std::vector<Parent> nics;
   std::vector<sim::Bandwidth> rates;
@@ -242,6 +243,7 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
     machine.nic_rates.clear();
   }
   machine.acs = machine.acs || overrides.acs;
+  if (!overrides.direct_nic) machine.direct_nic = {};
   if (overrides.nodes_per_nvlink_domain) {
     if (!machine.nvswitch)
       return bad_input(

@@ -105,6 +105,8 @@ struct MachineSpec {
   Rate gpu_host{};                                       // GPU - its parent
   Rate pcie{};                                           // NIC - parent, switch - parent: x16
   Rate smp{};                                            // between any two NUMA nodes
+  // Direct NIC: GPU i and NIC i are also joined past the CPU. Zero: they are not.
+  Rate direct_nic{};
   Rate nic{};                                            // one port, the fastest
   std::vector<sim::Bandwidth> nic_rates{};               // of each NIC where they are not equal
   std::vector<std::string> nic_names{};  // the host's own, mlx5_0; empty where they are not known
@@ -141,6 +143,7 @@ struct MachineOverrides {
   std::optional<std::uint32_t> nodes_per_nvlink_domain;  // 1 = no NVLink between nodes
   NvlinkWiring nvlink = NvlinkWiring::as_built;
   bool acs = false;
+  bool direct_nic = true;  // false: nobody uses it, as with NCCL_IB_DATA_DIRECT=0
 };
 
 // In catalogue order.

@@ -23,6 +23,7 @@ constexpr std::uint32_t kMellanox = 0x15b3;
 constexpr std::uint32_t kBroadcom = 0x1000;
 constexpr std::uint32_t kClassGpu3d = 0x030200;
 constexpr std::uint32_t kClassInfiniband = 0x020700;
+constexpr std::uint32_t kClassDataDirect = 0x080100;  // a ConnectX-8's second function
 constexpr std::uint64_t kFirstGuid = 0xa000;
 
 struct PcieLink {
@@ -92,10 +93,29 @@ class Builder {
     for (std::uint32_t i = 0; i < machine_.switches.size(); ++i)
       if (same(machine_.switches[i].parent, parent)) children.push_back(pcie_switch(i));
     for (std::uint32_t i = 0; i < machine_.gpus.size(); ++i)
-      if (same(machine_.gpus[i], parent)) children.push_back(gpu(i));
+      if (same(machine_.gpus[i], parent))
+        children.push_back(has_direct_nic(i) ? with_direct_nic(i) : gpu(i));
     for (std::uint32_t i = 0; i < machine_.nics.size(); ++i)
-      if (same(machine_.nics[i], parent)) children.push_back(nic(i));
+      if (same(machine_.nics[i], parent) && !has_direct_nic(i)) children.push_back(nic(i));
     return children;
+  }
+
+  [[nodiscard]] bool has_direct_nic(std::uint32_t index) const {
+    return machine_.direct_nic.value.raw() > 0 && index < machine_.gpus.size() &&
+           index < machine_.nics.size();
+  }
+
+  // NCCL moves the NIC to its data-direct function, which it takes for a bridge above the GPU too.
+  HardwarePci with_direct_nic(std::uint32_t index) {
+    HardwarePci bridge = device(kClassDataDirect, Parent{}, machine_.pcie);
+    bridge.children.push_back(gpu(index));
+    bridge.children.push_back(nic(index));
+    for (HardwarePci& end : bridge.children) {
+      const PcieLink link = nearest_link(machine_.direct_nic.value);
+      end.link_speed = link.speed;
+      end.link_width = link.width;
+    }
+    return bridge;
   }
 
   // Bus numbers 1 to 0xfe of as many domains as it takes; none is NCCL's mark of an NVSwitch.

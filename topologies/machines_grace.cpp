@@ -67,10 +67,12 @@ MachineSpec gb300_nvl72() {
   MachineSpec machine = gb200_nvl72();
   machine.name = "gb300-nvl72";
   machine.profile = "gb300-nvl72";
-  machine.title = "GB300 NVL72: trays of 4 GPUs and 2 Grace, 18 trays in one NVLink domain";
+  machine.title =
+      "GB300 NVL72: trays of 4 GPUs, each joined to its ConnectX-8, and 2 Grace, 18 trays in one "
+      "NVLink domain";
   machine.compute_capability = 103;
   machine.nvlink.source = "GB300 NVL72 datasheet: 130 TB/s over 72 GPUs, 18 links";
-  machine.pcie = pcie_gen6();
+  machine.direct_nic = pcie_gen6();  // Grace itself has PCIe 5
   machine.nic = {gigabits_per_second(800), "ConnectX-8 datasheet: 800 Gb/s, four per tray"};
   return machine;
 }

@@ -75,6 +75,10 @@ class Planner {
       hang(i, machine_.gpus[i], machine_.gpu_host_class, 1);
     for (std::uint32_t i = 0; i < plan_.nics; ++i)
       hang(first_nic_ + i, machine_.nics[i], LinkClass::pcie, 1);
+    const std::uint32_t direct =
+        machine_.direct_nic.value.raw() == 0 ? 0 : std::min(plan_.gpus, plan_.nics);
+    for (std::uint32_t i = 0; i < direct; ++i)
+      connect(i, first_nic_ + i, LinkClass::pcie, machine_.direct_nic.value, 1);
     for (std::uint32_t i = 0; i < machine_.switches.size(); ++i)
       hang(first_switch_ + i, machine_.switches[i].parent, LinkClass::pcie,
            machine_.switches[i].width);

@@ -50,6 +50,7 @@ constexpr KnownVariable kVariables[] = {
     {"NCCL_NET_DISABLE_INTRA", "1: never the network between GPUs of one host"},
     {"NCCL_NET_GDR_LEVEL", "farthest path for GPUDirect RDMA"},
     {"NCCL_NET_GDR_READ", "GPUDirect RDMA when sending: 0, 1"},
+    {"NCCL_IB_DATA_DIRECT", "0: NICs reach GPUs through the CPU, not past it (Direct NIC)"},
     {"NCCL_NET_GDR_C2C", "1 (default): GPUDirect RDMA over C2C"},
     {"NCCL_NET_FORCE_FLUSH", "1: flush after every receive"},
     {"NCCL_NET_OVERHEAD", "nanoseconds per message that the chooser charges the proxy"},

@@ -151,6 +151,11 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   }
   RAILYARD_TRY(add_queue_pairs(schedule, group, connection, cost));
   cost.completion = cost.latency;  // the acknowledgement comes back on the wire
+  if (connection.host.gpu_initiated) {
+    cost.latency += parameters_->network.gpu_hop_latency;
+    if (protocol == Protocol::simple) cost.latency += parameters_->network.flush;
+    return cost;
+  }
   cost.latency += costs.net_hop_latency;
   set_send_service(parameters_->network, protocol, cost);
   if (passes_relay(protocol, connection))

@@ -14,6 +14,7 @@
 //                for Simple; LL and LL128 flags are seen without the proxy, which must post the
 //                next receive all the same (recv_busy = network.proxy_recv). With PXN the relay's
 //                proxy sends. Every protocol is step-granular (no cut-through)
+//   GPU-initiated sends: latency = L + network.gpu_hop_latency (+ flush for Simple), no services
 //   queue pairs  each with a hash of its own, so with a path of its own in a fabric with ECMP;
 //                messages take them in turn or are split over all (sim/cost.h)
 //   poll         ring, LL: whoever receives looks for P.poll_time at every 4 KiB of the slice but

@@ -213,5 +213,84 @@ TEST_CASE("each detour through the memory of hosts costs time") {
   CHECK(time(kOneNode, "") < time(kOneNode, "p2p: false"));
 }
 
+const char* const kExchange = "{collective: AllToAll, sizes: [64KiB]}";
+
+TEST_CASE("GPU-initiated sends leave by the GPU's own NIC, collectives keep their proxies") {
+  const Planned plan(text(kTwoNodes, "gpu_initiated: true", kExchange));
+  sim::CollectiveCall call;
+  call.collective = sim::Collective::all_to_all;
+  call.size = 64_KiB;
+  const auto sends = plan.world().communicator->schedule(call);
+  REQUIRE(sends.ok());
+  int across = 0;
+  for (const sim::Connection& connection : sends.value()->connections) {
+    if (!connection.nic_out.valid()) continue;
+    ++across;
+    CHECK(connection.host.gpu_initiated);
+    CHECK_FALSE(connection.relay.valid());
+    const sim::Group& group = plan.world().group;
+    for (const auto& [lane, nic] : {std::pair{connection.from, connection.nic_out},
+                                    std::pair{connection.to, connection.nic_in}}) {
+      const sim::Member& member = group[sends.value()->lanes[lane.index()].rank];
+      CHECK(plan.name(nic) == fmt::format("node{}/nic{}", member.node, member.local_index));
+    }
+  }
+  CHECK(across == 2 * 8 * 8);
+  for (const sim::Channel& channel : plan.channels())
+    for (const sim::NetEdge& edge : channel.net_edges) CHECK_FALSE(edge.host.gpu_initiated);
+}
+
+TEST_CASE("GPU-initiated: many small messages do without the time of two proxies") {
+  // 32 single-GPU nodes: a proxy serves 31 sends and 31 receives of an AllToAll.
+  const auto time = [&](const char* setup) {
+    return last(good_run(read(text(
+        "{machine: hgx-h100, nodes: 32, gpus_per_node: 1, fabric: {kind: switch}}", setup,
+        "{collective: AllToAll, sizes: [32KiB]}",
+        "parameters: {network: {proxy_send: 10us, proxy_recv: 10us, gpu_hop_latency: 5us}}\n"))));
+  };
+  CHECK(time("") > sim::microseconds(2 * 31 * 10));
+  CHECK(time("gpu_initiated: true") < sim::microseconds(100));
+}
+
+TEST_CASE("GPU-initiated sends need NICs that reach GPU memory") {
+  for (const auto& [setup, why] :
+       {std::pair{"infiniband: false, gpu_initiated: true", "sockets"},
+        std::pair{"gpudirect: false, gpu_initiated: true", "GPUDirect RDMA"}}) {
+    const auto made = bind(read(text(kTwoNodes, setup, kExchange)));
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().text().find("gpu_initiated") != std::string::npos);
+    CHECK(made.error().text().find(why) != std::string::npos);
+  }
+}
+
+TEST_CASE("Direct NIC: past the CPU, unless NCCL is too old or told not to") {
+  const char* const trays =
+      "{machine: gb300-nvl72, nodes: 2, nodes_per_nvlink_domain: 1, fabric: {kind: switch}}";
+  const auto hops = [&](const std::string& setup, const std::string& env) {
+    const Planned plan(text(trays, setup, kExchange, env));
+    const sim::Group& group = plan.world().group;
+    const sim::DeviceId nic = plan.bound->topology.nodes[0].nics[0];
+    const auto route = plan.bound->topology.route({group[0].gpu, nic}, 0);
+    REQUIRE(route.ok());
+    return route.value().size();
+  };
+  CHECK(hops("", "") == 1);
+  CHECK(hops("version: \"2.27.3\"", "") == 1);
+  CHECK(hops("version: \"2.26.5\"", "") == 2);
+  CHECK(hops("", "env: {NCCL_IB_DATA_DIRECT: 0}\n") == 2);
+}
+
+TEST_CASE("Direct NIC carries what PCIe 5 does not: 800 instead of 500 Gb/s") {
+  const auto time = [&](const std::string& env) {
+    return last(good_run(read(text(
+        "{machine: gb300-nvl72, nodes: 2, nodes_per_nvlink_domain: 1, fabric: {kind: switch}}",
+        "gpu_initiated: true", "{collective: AllToAll, sizes: [1GiB]}", env))));
+  };
+  const double loss = sim::to_seconds(time("env: {NCCL_IB_DATA_DIRECT: 0}\n")) /
+                      sim::to_seconds(time(""));
+  CHECK(loss > 1.3);
+  CHECK(loss < 100 / 63.015 * 1.1);
+}
+
 }  // namespace
 }  // namespace railyard::scenarios

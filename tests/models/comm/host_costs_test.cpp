@@ -252,6 +252,26 @@ TEST_CASE("network, GPUDirect on one side: only the other side stops") {
   CHECK(cost.latency == 900_ns + 5'000_ns + 1'100_ns);  // with the flush
 }
 
+TEST_CASE("GPU-initiated: a hop of its own, no proxy on either side") {
+  Host host;
+  host.parameters.network.gpu_hop_latency = 4'000_ns;
+  host.add(kGpu0, kNic0, LinkClass::pcie, 20_GBps);  // link 11
+  host.topology.routing = std::make_shared<Direct>(host.topology.links);
+  sim::Schedule schedule = by_network(Protocol::simple, false, false);
+  schedule.connections[0].host.gpu_initiated = true;
+  const ConnectionCost cost = cost_of(host, schedule);
+  CHECK(cost.route == route({11, 5, 8}));
+  CHECK(cost.staged);
+  CHECK(cost.cap == 20_GBps);  // into the buffer, as ever
+  CHECK(cost.completion == 700_ns);
+  CHECK(cost.latency == 700_ns + 4'000_ns + 1'100_ns);  // with the flush
+  for (const sim::Bytes size : {8_B, 1_MiB}) {
+    CHECK(sim::send_service_time(cost, size) == 0_ns);
+    CHECK(sim::recv_service_time(cost, size) == 0_ns);
+  }
+  CHECK(cost.recv_busy == 0_ns);
+}
+
 TEST_CASE("network, LL kinds: LL leaves from the host's memory whatever GPUDirect does") {
   Host host;
   host.add(kGpu0, kNic0, LinkClass::pcie, 20_GBps);  // link 11
