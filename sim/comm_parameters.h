@@ -57,6 +57,9 @@ struct SendRecvParameters {
   Bandwidth local_rate{};    // 0 = the protocol's
   Duration op_overhead{};
   Duration hop_latency{};
+  // Of an NVLink where a GPU exchanges with several others through an NVSwitch at once: flows meet
+  // at the switch's ports, unlike those of a ring, in which each port serves one pair.
+  double mixed_efficiency = 1;
 };
 template <>
 struct FieldTable<SendRecvParameters> {
@@ -67,7 +70,9 @@ struct FieldTable<SendRecvParameters> {
             "rate of one channel's copies into the user's buffer, 0: Simple's"},
       Field{"op_overhead", &SendRecvParameters::op_overhead, "fixed cost of moving one slice"},
       Field{"hop_latency", &SendRecvParameters::hop_latency,
-            "until a peer in the node sees a slice"}};
+            "until a peer in the node sees a slice"},
+      Field{"mixed_efficiency", &SendRecvParameters::mixed_efficiency,
+            "payload share of an NVLink whose NVSwitch port serves several peers, 0..1"}};
 };
 
 // What runs in an NVSwitch (NVLS): three groups of warps of a CTA that copy into the multicast

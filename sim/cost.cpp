@@ -40,6 +40,11 @@ Duration recv_service_time(const ConnectionCost& cost, Bytes wire) {
   return cost.recv_service + transfer_time(wire, cost.recv_byte_rate);
 }
 
+Duration keep_time(const LaneCost& cost, Primitive primitive, Bytes size) {
+  if (cost.keep_rate.raw() == 0 || !sends(primitive) || !writes_target(primitive)) return {};
+  return transfer_time(size, cost.keep_rate);
+}
+
 Duration poll_time(const LaneCost& cost, Bytes size) {
   if (cost.poll_unit.raw() == 0 || size <= cost.poll_unit) return {};
   return cost.poll_time * ((size.raw() - 1) / cost.poll_unit.raw());

@@ -35,15 +35,22 @@ namespace railyard::sim {
 struct ConnectionCost {
   static constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
-  Route route{};
+  // What a run reads most, first.
   Bandwidth cap{};                  // wire rate that the sending lane can feed; 0 = no limit
   std::int64_t wire_numerator = 1;  // wire bytes = ceil(payload * numerator / denominator)
   std::int64_t wire_denominator = 1;
   Duration latency{};
   Duration credit_latency{};
+  // Cut-through (within the node): the receiver may start `latency` + one grain after the
+  // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
+  // forward.
+  Bytes grain{};
+  Duration completion{};  // staged: from the end of the flow until the sender's slot is free
   bool staged = false;
-  Bandwidth wire_cap{};  // staged: rate of its flow (TCP streams); 0 = no limit
   bool fetched = false;
+
+  Route route{};
+  Bandwidth wire_cap{};                // staged: rate of its flow (TCP streams); 0 = no limit
   Duration send_service{};             // per message; send_service_time() has all of it
   Bandwidth send_byte_rate{};          // wire bytes that the proxy itself looks at; 0 = none
   Bytes rendezvous_from{};             // messages of so many wire bytes ...
@@ -53,11 +60,6 @@ struct ConnectionCost {
   Bandwidth recv_byte_rate{};          // wire bytes that the proxy itself moves; 0 = none
   Duration recv_busy{};                // of the proxy, behind what nobody waits for it to do
   std::uint32_t relay_rank = kNoRank;  // whose proxy sends; the sender's own if it is kNoRank
-  Duration completion{};  // staged: from the end of the flow until the sender's slot is free
-  // Cut-through (within the node): the receiver may start `latency` + one grain after the
-  // sender's flow started, and ends no earlier than the input's end plus one grain. 0 = store and
-  // forward.
-  Bytes grain{};
   // Staged: the paths of further queue pairs; the first's is `route`. Messages take the pairs in
   // turn, or all of them at once if they are split; each pair has one flow at a time, and the
   // receiver sees messages in order.
@@ -90,7 +92,14 @@ struct LaneCost {
   // `fetched` connections that it receives on, in one flow. One that sends nothing is done then,
   // and has no local_rate of its own. A lane has this or in_switch.
   std::shared_ptr<const SwitchFlow> fetch{};
+  // Payload of an operation that both sends and writes its target (recvCopySend, ...), which stores
+  // twice; 0 = the second store takes no time. See keep_time().
+  Bandwidth keep_rate{};
 };
+
+// The legs of an operation that sends and keeps end no earlier than so long after it began: size /
+// keep_rate. Others: 0.
+Duration keep_time(const LaneCost& cost, Primitive primitive, Bytes size);
 
 // How long an operation that receives looks at a slice: poll_time for every poll_unit behind the
 // first, whose poll is part of what the slice takes to come. It looks while the slice comes, from

@@ -156,9 +156,9 @@ bool Executor::inputs_ready(std::uint32_t lane, std::int64_t& time) {
     const ConnectionState& connection = connections_[c];
     const std::uint32_t sequence = connection.consumed + lanes_[lane].op->recv_part.ahead;
     if (connection.headed > sequence) {
-      time = std::max(time, head_[slot(c, sequence)]);
+      time = std::max(time, slice(c, sequence).head);
     } else if (connection.sent > sequence) {
-      time = std::max(time, arrival_[slot(c, sequence)]);
+      time = std::max(time, slice(c, sequence).arrival);
     } else {
       wait_on(c);
     }
@@ -176,8 +176,8 @@ bool Executor::slots_ready(std::uint32_t lane, std::int64_t& time) {
     if (!known || sequence < fifo_ || sequence < connection.begun) return;
     const bool staged = costs_->connections[c].staged;
     if ((staged ? connection.wired : connection.consumed) + fifo_ > sequence) {
-      const std::size_t freed = slot(c, sequence - fifo_);
-      time = std::max(time, staged ? completed_[freed] : credit_[freed]);
+      const SliceState& freed = slice(c, sequence - fifo_);
+      time = std::max(time, staged ? freed.completed : freed.credit);
     } else {
       connection.sender_waits = true;
       lanes_[lane].waits_on = c;
@@ -222,10 +222,10 @@ void Executor::open_slices(std::uint32_t lane) {
     ConnectionState& connection = connections_[c];
     const std::uint32_t sequence = connection.issued + part.ahead;
     for (; connection.begun <= sequence; ++connection.begun) {
-      issue_[slot(c, connection.begun)] = now();
-      size_[slot(c, connection.begun)] = 0;
+      slice(c, connection.begun).issue = now();
+      slice(c, connection.begun).size = 0;
     }
-    std::int64_t& size = size_[slot(c, sequence)];
+    std::int64_t& size = slice(c, sequence).size;
     connection.growth = std::max(size, reach) - size;
     size += connection.growth;
     if (!part.more) ++connection.issued;
@@ -250,7 +250,20 @@ std::int64_t Executor::fetched_bytes(std::uint32_t lane) const {
   return inputs * lanes_[lane].slice_bytes;
 }
 
-// When the slices under way have been looked at, see poll_time().
+// When the legs of the slice that begins end at the earliest, see keep_time() and poll_time().
+std::int64_t Executor::least_end(std::uint32_t lane) const {
+  const LaneCost& cost = costs_->lanes[lane];
+  const LaneState& state = lanes_[lane];
+  std::int64_t end = cost.poll_unit.raw() > 0 ? polled_until(lane) : 0;
+  if (cost.keep_rate.raw() == 0) return end;
+  // No later than the clock can show a hop after it.
+  constexpr Duration kMost = Duration::max() / 2 - microseconds(1'000'000);
+  const Duration kept =
+      std::min(kMost, keep_time(cost, state.op->primitive, bytes(state.slice_bytes)));
+  return std::max(end, now() + kept.count());
+}
+
+// When the slices under way have been looked at.
 std::int64_t Executor::polled_until(std::uint32_t lane) const {
   const LaneState& state = lanes_[lane];
   if (!receives_now(lane)) return 0;
@@ -259,7 +272,7 @@ std::int64_t Executor::polled_until(std::uint32_t lane) const {
   for_recv(lane, [&](std::uint32_t c) {
     const ConnectionCost& cost = costs_->connections[c];
     const std::uint32_t sequence = connections_[c].consumed + state.op->recv_part.ahead;
-    if (!cost.staged) from = std::max(from, issue_[slot(c, sequence)] + cost.latency.count());
+    if (!cost.staged) from = std::max(from, slice(c, sequence).issue + cost.latency.count());
   });
   return poll.count() == 0 ? 0 : from + poll.count();
 }
@@ -271,7 +284,7 @@ std::int64_t Executor::copy_time(std::int64_t size, Bandwidth rate) const {
 void Executor::begin_legs(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   const Lane& description = schedule_->lanes[lane];
-  if (costs_->lanes[lane].poll_unit.raw() > 0) state.poll_end = polled_until(lane);
+  state.least_end = least_end(lane);
   state.pending = 1;  // ours, until all legs have begun
   for_send(lane, [&](std::uint32_t c) {
     const ConnectionCost& cost = costs_->connections[c];
@@ -296,9 +309,9 @@ void Executor::leg_done(std::uint32_t lane) {
   --state.pending;
   if (state.cut_through) return settle_tails(lane);
   if (state.pending > 0) return;
-  if (state.poll_end <= now()) return finish_slice(lane);
+  if (state.least_end <= now()) return finish_slice(lane);
   state.phase = Phase::wait_time;
-  at(state.poll_end, finish_slice_code, lane);
+  at(state.least_end, finish_slice_code, lane);
 }
 
 // Whether all inputs of the slice under way have arrived; if not, the lane hears of the first that
@@ -325,7 +338,7 @@ std::int64_t Executor::held_until(std::uint32_t lane, std::uint32_t c) const {
     const std::int64_t grain = std::min(cost.grain.raw(), lanes_[lane].slice_bytes);
     const std::int64_t time =
         c == kLocal ? copy_time(grain, costs_->lanes[lane].local_rate) : leg_rate_time(c, grain);
-    held = std::max(held, arrival_[slot(input, connections_[input].consumed)] + time);
+    held = std::max(held, slice(input, connections_[input].consumed).arrival + time);
   });
   return held;
 }
@@ -343,12 +356,12 @@ void Executor::settle_tails(std::uint32_t lane) {
     ConnectionState& connection = connections_[c];
     if (!std::exchange(connection.leg_ended, false)) return;
     const std::int64_t leg_end =
-        std::max(arrival_[slot(c, connection.issued - 1)], held_until(lane, c));
+        std::max(slice(c, connection.issued - 1).arrival, held_until(lane, c));
     state.slice_end = std::max(state.slice_end, leg_end);
     hand_over(c, leg_end);
   });
   if (state.pending > 0) return;
-  std::int64_t end = std::max({now(), state.slice_end, state.poll_end});
+  std::int64_t end = std::max({now(), state.slice_end, state.least_end});
   if (!sends_now(lane)) end = std::max(end, held_until(lane, kLocal));
   // Not busy any more: a late notice of the tail must not finish the slice a second time.
   state.phase = Phase::wait_time;
@@ -383,7 +396,7 @@ void Executor::tell_held(std::uint32_t lane) {
     }
     const std::int64_t arrival = now() + cost.latency.count();
     while (connection.sent < connection.issued) {
-      if (cost.grain.raw() > 0) head_[slot(c, connection.headed++)] = arrival;
+      if (cost.grain.raw() > 0) slice(c, connection.headed++).head = arrival;
       deliver(c, arrival);
     }
   };

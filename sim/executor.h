@@ -113,6 +113,7 @@ class Executor final : public EventHandler, public FlowListener {
   void open_slices(std::uint32_t lane);
   void begin_first_flow(std::uint32_t lane);
   [[nodiscard]] std::int64_t fetched_bytes(std::uint32_t lane) const;
+  [[nodiscard]] std::int64_t least_end(std::uint32_t lane) const;
   [[nodiscard]] std::int64_t polled_until(std::uint32_t lane) const;
   void begin_legs(std::uint32_t lane);
   void leg_done(std::uint32_t lane);
@@ -150,7 +151,13 @@ class Executor final : public EventHandler, public FlowListener {
   [[nodiscard]] std::int64_t leg_rate_time(std::uint32_t connection, std::int64_t payload) const;
   [[nodiscard]] std::int64_t now() const { return queue_->now().time_since_epoch().count(); }
   [[nodiscard]] std::size_t slot(std::uint32_t connection, std::uint32_t sequence) const {
-    return std::size_t{connection} * ring_ + sequence % ring_;
+    return std::size_t{connection} * ring_ + (sequence & (ring_ - 1));
+  }
+  [[nodiscard]] SliceState& slice(std::uint32_t connection, std::uint32_t sequence) {
+    return slices_[slot(connection, sequence)];
+  }
+  [[nodiscard]] const SliceState& slice(std::uint32_t connection, std::uint32_t sequence) const {
+    return slices_[slot(connection, sequence)];
   }
   [[nodiscard]] std::int64_t wire(std::uint32_t connection, std::int64_t payload) const {
     return wire_bytes(costs_->connections[connection], bytes(payload)).raw();
@@ -201,18 +208,12 @@ class Executor final : public EventHandler, public FlowListener {
   MessageObserver* observer_;
   bool credits_;
   std::uint32_t fifo_ = 8;   // slots of one FIFO
-  std::uint32_t ring_ = 16;  // slices a connection may have in flight: both FIFOs of a staged one
+  // Slices a connection may have in flight: both FIFOs of a staged one, up to a power of two.
+  std::uint32_t ring_ = 16;
 
   std::vector<LaneState> lanes_;
   std::vector<ConnectionState> connections_;
-  // [connection][sequence mod ring]:
-  std::vector<std::int64_t>
-      arrival_;  // all of the slice is there (first: its leg's end at the sender)
-  std::vector<std::int64_t> head_;    // its first grain is there; only of cut-through connections
-  std::vector<std::int64_t> credit_;  // its slot at the receiver is free again
-  std::vector<std::int64_t> completed_;    // staged: its slot at the sender is free again
-  std::vector<std::int64_t> issue_;        // start of the sender's operation
-  std::vector<std::int64_t> size_;         // payload
+  std::vector<SliceState> slices_;         // [connection][sequence mod ring]
   std::vector<Bandwidth> solo_;            // by connection: solo_rate()
   std::vector<FlowId> lane_flows_;         // by lane, of LaneCost; none if no lane has one
   std::vector<QueuePair> pairs_;           // of a connection one after the other

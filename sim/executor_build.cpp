@@ -1,5 +1,6 @@
 // Lays out the state of a run: flows, FIFO rings, lanes grouped by batch.
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "sim/executor.h"
@@ -57,10 +58,8 @@ Executor::Executor(std::shared_ptr<const Schedule> schedule,
   add_lane_flows();
   add_queue_pairs();
   if (!credits_) fifo_ = std::max(fifo_, longest_connection(*schedule_));
-  ring_ = 2 * fifo_;
-  for (std::vector<std::int64_t>* each :
-       {&arrival_, &head_, &credit_, &completed_, &issue_, &size_})
-    each->resize(count * ring_);
+  ring_ = std::bit_ceil(2 * fifo_);
+  slices_.resize(count * ring_);
   if (!pairs_.empty()) parts_left_.resize(count * ring_);
   lanes_.resize(schedule_->lanes.size());
   group_lanes();

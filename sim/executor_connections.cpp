@@ -26,9 +26,9 @@ void Executor::leg_of_connection(std::uint32_t c) {
   const std::uint32_t lane = schedule_->connections[c].from.value();
   const LaneState& state = lanes_[lane];
   if (state.op->send_part.more || state.op->holds) return leg_done(lane);
-  const std::int64_t leg_end = std::max(now(), state.poll_end);
+  const std::int64_t leg_end = std::max(now(), state.least_end);
   if (state.cut_through) {  // handed over when the inputs' tails are known
-    arrival_[slot(c, connections_[c].issued - 1)] = leg_end;
+    slice(c, connections_[c].issued - 1).arrival = leg_end;
     connections_[c].leg_ended = true;
   } else {
     hand_over(c, leg_end);
@@ -47,7 +47,7 @@ void Executor::hand_over(std::uint32_t c, std::int64_t leg_end) {
 void Executor::deliver(std::uint32_t c, std::int64_t arrival) {
   ConnectionState& connection = connections_[c];
   const std::uint32_t sequence = connection.sent++;
-  arrival_[slot(c, sequence)] = arrival;
+  slice(c, sequence).arrival = arrival;
   report(c, sequence);
   if (!connection.receiver_waits) return;
   connection.receiver_waits = false;
@@ -62,10 +62,10 @@ void Executor::deliver(std::uint32_t c, std::int64_t arrival) {
 void Executor::announce_head(std::uint32_t c) {
   ConnectionState& connection = connections_[c];
   const ConnectionCost& cost = costs_->connections[c];
-  const std::int64_t payload = size_[slot(c, connection.issued - 1)];
+  const std::int64_t payload = slice(c, connection.issued - 1).size;
   const std::int64_t grain = leg_rate_time(c, std::min(cost.grain.raw(), payload));
   const std::int64_t head = now() + grain + cost.latency.count();
-  head_[slot(c, connection.headed++)] = head;
+  slice(c, connection.headed++).head = head;
   if (!connection.receiver_waits) return;
   connection.receiver_waits = false;
   const std::uint32_t receiver = schedule_->connections[c].to.value();
@@ -87,7 +87,7 @@ void Executor::give_credit(std::uint32_t c) {
   ConnectionState& connection = connections_[c];
   const ConnectionCost& cost = costs_->connections[c];
   const std::int64_t free = now() + cost.credit_latency.count();
-  credit_[slot(c, connection.consumed++)] = free;
+  slice(c, connection.consumed++).credit = free;
   if (!cost.staged) return wake_sender(c, free);
   if (has_queue_pairs(c)) {
     if (connection.consumed - 1 + fifo_ < connection.served) at(free, wire_code, c);
@@ -104,7 +104,7 @@ void Executor::post(std::uint32_t c) {
   const std::uint32_t rank = cost.relay_rank != ConnectionCost::kNoRank
                                  ? cost.relay_rank
                                  : schedule_->lanes[schedule_->connections[c].from.index()].rank;
-  const std::int64_t size = size_[slot(c, connections_[c].posted++)];
+  const std::int64_t size = slice(c, connections_[c].posted++).size;
   std::int64_t& free = proxy_free_[rank];
   free = std::max(free, now()) + send_service_time(cost, bytes(wire(c, size))).count();
   if (free > now()) return at(free, served_code, c);
@@ -127,14 +127,14 @@ void Executor::start_wire(std::uint32_t c) {
   const std::uint32_t next = connection.wired;
   if (connection.wire_busy || connection.served <= next || !is_cleared(c, next)) return;
   connection.wire_busy = true;
-  network_->start(connection.flow, bytes(wire(c, size_[slot(c, next)])));
+  network_->start(connection.flow, bytes(wire(c, slice(c, next).size)));
 }
 
 // Whether the receiver has room for the message; if not, the connection hears of it.
 bool Executor::is_cleared(std::uint32_t c, std::uint32_t message) {
   if (!credits_ || message < fifo_) return true;
   if (connections_[c].consumed + fifo_ <= message) return false;  // give_credit() goes on with it
-  const std::int64_t cleared = credit_[slot(c, message - fifo_)];
+  const std::int64_t cleared = slice(c, message - fifo_).credit;
   if (cleared > now()) at(cleared, wire_code, c);
   return cleared <= now();
 }
@@ -148,7 +148,7 @@ void Executor::wire_done(std::uint32_t c) {
 
 void Executor::free_slot(std::uint32_t c) {
   ConnectionState& connection = connections_[c];
-  completed_[slot(c, connection.wired++)] = now() + costs_->connections[c].completion.count();
+  slice(c, connection.wired++).completed = now() + costs_->connections[c].completion.count();
 }
 
 // The flow of the last message wired has ended: its sender, and then its receiver, hear of it.
@@ -164,7 +164,7 @@ void Executor::on_the_way(std::uint32_t c) {
 void Executor::landed(std::uint32_t c) {
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
   const ConnectionCost& cost = costs_->connections[c];
-  const std::int64_t size = size_[slot(c, connections_[c].sent)];
+  const std::int64_t size = slice(c, connections_[c].sent).size;
   const std::int64_t service = recv_service_time(cost, bytes(wire(c, size))).count();
   std::int64_t& free = proxy_free_[rank];
   const std::int64_t seen = service == 0 ? now() : std::max(free, now()) + service;
@@ -173,17 +173,17 @@ void Executor::landed(std::uint32_t c) {
 }
 
 void Executor::report(std::uint32_t c, std::uint32_t sequence) {
-  const std::size_t index = slot(c, sequence);
+  const SliceState& state = slice(c, sequence);
   const std::uint64_t multiplicity =
       schedule_->lanes[schedule_->connections[c].from.index()].multiplicity;
-  const auto start = static_cast<std::uint64_t>(issue_[index] - origin_);
-  const auto end = static_cast<std::uint64_t>(arrival_[index] - origin_);
+  const auto start = static_cast<std::uint64_t>(state.issue - origin_);
+  const auto end = static_cast<std::uint64_t>(state.arrival - origin_);
   digest_ += mix_hash((std::uint64_t{c} << 32 | sequence) ^ mix_hash(start ^ mix_hash(end)));
   messages_ += static_cast<std::int64_t>(multiplicity);
   if (observer_ == nullptr) return;
   observer_->on_message(
-      *schedule_, {ConnectionId(c), sequence, bytes(size_[index]), Time(Duration(issue_[index])),
-                   Time(Duration(arrival_[index]))});
+      *schedule_, {ConnectionId(c), sequence, bytes(state.size), Time(Duration(state.issue)),
+                   Time(Duration(state.arrival))});
 }
 
 }  // namespace railyard::sim

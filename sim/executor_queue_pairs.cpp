@@ -22,7 +22,7 @@ void Executor::start_queue_pairs(std::uint32_t c) {
     const std::uint32_t message = message_of(pair, cost);
     if (pair.busy || message >= connections_[c].served || !is_cleared(c, message)) continue;
     pair.busy = true;
-    const Bytes size = bytes(wire(c, size_[slot(c, message)]));
+    const Bytes size = bytes(wire(c, slice(c, message).size));
     network_->start(pair.flow, pair_bytes(cost, message, pair.number, size));
   }
 }

@@ -27,7 +27,7 @@ struct LaneState {
   std::int64_t rest = 0;         // rotating layout: bytes of this loop
   std::int64_t slice_end = 0;    // cut-through: latest end of a leg so far
   std::int64_t ready_since = 0;  // end of the previous operation
-  std::int64_t poll_end = 0;     // the slice's legs end no earlier
+  std::int64_t least_end = 0;    // the slice's legs end no earlier
   std::uint32_t op_index = 0;
   std::uint32_t iteration = 0;
   std::uint32_t block = 0;
@@ -64,6 +64,16 @@ struct ConnectionState {
   std::int64_t growth = 0;  // bytes by which the sender's operation lengthens its slice
   std::uint32_t begun = 0;  // slices that are issued or open (see MessagePart)
   bool leg_ended = false;   // cut-through: the leg has ended, its input's tail is awaited
+};
+
+// One slice on its way; together, since whoever needs one of these needs others of the same slice.
+struct SliceState {
+  std::int64_t arrival = 0;    // all of it is there (first: its leg's end at the sender)
+  std::int64_t head = 0;       // its first grain is there; only of cut-through connections
+  std::int64_t credit = 0;     // its slot at the receiver is free again
+  std::int64_t completed = 0;  // staged: its slot at the sender is free again
+  std::int64_t issue = 0;      // start of the sender's operation
+  std::int64_t size = 0;       // payload
 };
 
 // One of the queue pairs of a connection that has several.

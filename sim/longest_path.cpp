@@ -241,6 +241,8 @@ class PathBuilder {
   NodeId add_leg(NodeId begin, const Leg& leg, const LegOf& of) {
     const SliceOp& op = expansion_.lanes[of.lane.index()].ops[of.index];
     const NodeId end = after({begin, leg.time(of.size), leg.part});
+    const Duration kept = keep_time(lane_costs_[of.lane.index()], op.primitive, op.size);
+    if (kept.count() > 0) relax(end, {begin, kept, PathPart::copy});
     if (polled_ != kNone) relax(end, {polled_, {}, PathPart::copy});
     for (const MessageRef& ref : op.recv) {
       const ConnectionCost& input = costs_[ref.connection.index()];

@@ -16,8 +16,9 @@
 //     direct c:  rate r_c,        work w_c(size)     staged c:  rate cap of c, work w_c(size)
 //                (of a slice in parts: w_c(bytes by which the operation lengthens it))
 //     local:     rate local_rate, work size
-//   leg end = max(begin + T(work, rate); poll_time(size) + max(end of the lane's previous
-//                 operation; start of the sender's + latency, if direct), if it receives;
+//   leg end = max(begin + T(work, rate); begin + keep_time(size), if it sends and keeps;
+//                 poll_time(size) + max(end of the lane's previous operation; start of the
+//                 sender's + latency, if direct), if it receives;
 //                 tail(m) + T(grain work, rate) for every cut-through incoming slice m)
 //     grain work = w_c(min(grain of m's connection, size)); local: min(grain, size)
 //   end   = max of leg ends

@@ -119,6 +119,26 @@ Duration CommCosts::latency(const sim::Route& route) const {
   return sum;
 }
 
+// Whether a rank exchanges with more than one other through its NVSwitch in this call.
+bool CommCosts::mixes(const sim::Schedule& schedule, const sim::Group& group,
+                      const sim::Route& route, std::uint32_t rank) const {
+  const sim::Collective collective = schedule.call.collective;
+  if (!sim::is_point_to_point(collective) || collective == sim::Collective::send_recv) return false;
+  const bool switched = std::ranges::any_of(route, [&](sim::LinkId id) {
+    return topology_->devices[topology_->links[id.index()].to.index()].kind ==
+           sim::DeviceKind::nvswitch;
+  });
+  if (!switched) return false;
+  const auto domain = [&](std::size_t member) {
+    return topology_->nodes[group[member].node].nvlink_domain;
+  };
+  std::size_t first = rank;  // ranks of a domain follow one another
+  std::size_t last = rank;
+  while (first > 0 && domain(first - 1) == domain(rank) && last - first < 2) --first;
+  while (last + 1 < group.size() && domain(last + 1) == domain(rank) && last - first < 2) ++last;
+  return last - first >= 2;
+}
+
 sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
                                                   const sim::Group& group,
                                                   sim::ConnectionId id) const {
@@ -138,7 +158,11 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   cost.credit_latency = cost.latency;
   if (protocol == Protocol::plain) return cost;
 
-  set_wire_ratio(protocol, costs.wire_efficiency, cost);
+  const bool mixed = protocol == Protocol::simple && !connection.nic_out.valid() &&
+                     mixes(schedule, group, cost.route, sender.rank);
+  set_wire_ratio(protocol,
+                 costs.wire_efficiency * (mixed ? parameters_->send_recv.mixed_efficiency : 1),
+                 cost);
   // A lane in a switch sends what its flow brings, while it brings it.
   if (!sender.in_switch.valid()) cost.cap = lane_rate(costs.channel_rate, sender, cost);
   cost.staged = connection.nic_out.valid();
@@ -179,6 +203,10 @@ sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& la
             lane_rate(parameters_->nvls.copy_rate, lane, ConnectionCost{})};
   sim::LaneCost cost{costs.op_overhead / blocks_at_once(lane),
                      lane_rate(costs.local_rate, lane, ConnectionCost{})};
+  if (schedule.call.protocol == Protocol::ll &&
+      !sim::is_point_to_point(schedule.call.collective))
+    cost.keep_rate =
+        in_turn(lane_rate(costs.channel_rate, lane, ConnectionCost{}), cost.local_rate);
   if (lane.role == sim::LaneRole::ring && costs.poll_time.count() > 0) {
     cost.poll_time = costs.poll_time;
     cost.poll_unit = kPollUnit;

@@ -20,6 +20,8 @@
 //   poll         ring, LL: whoever receives looks for P.poll_time at every 4 KiB of the slice but
 //                the first (sim::poll_time()): 512 threads look at a line of 8 bytes of payload
 //                each, and go on when it is there. The first look is part of the hop
+//   kept         LL, collectives: an operation that sends and keeps stores twice, first at
+//                P.channel_rate and then at P.local_rate (sim::keep_time())
 //   plain        no cap, no latency but L, no services: what simulators without protocols compute
 //   host memory  see host_stops.h: shared-memory transport, network without GPUDirect, sockets, PXN
 //   NVSwitch     a lane in it: one flow over GPU -> NVSwitch of all whose data it sums and NVSwitch
@@ -28,7 +30,8 @@
 //                goes over the network goes on at once. Scatter, gather: latency = L (to the
 //                NVSwitch and on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage
 //                costs nvls.op_overhead, that of scatter and gather divided by their blocks
-//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice
+//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice; wire
+//                bytes / send_recv.mixed_efficiency where several peers meet at an NVSwitch's ports
 //   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
 //                shortest paths to the switch, and back; each link once. To it: copy, proxy_send
@@ -86,6 +89,8 @@ class CommCosts final : public sim::CostModel {
                                                   sim::ConnectionCost& cost) const;
   [[nodiscard]] sim::ProtocolParameters costs_of(const sim::Schedule& schedule) const;
   [[nodiscard]] sim::Duration latency(const sim::Route& route) const;
+  [[nodiscard]] bool mixes(const sim::Schedule& schedule, const sim::Group& group,
+                           const sim::Route& route, std::uint32_t rank) const;
   // host_costs.cpp: what passes the memory of hosts, sockets and relays
   [[nodiscard]] sim::Result<void> add_host_costs(const sim::Schedule& schedule,
                                                  const sim::Group& group,

@@ -26,14 +26,6 @@ Bandwidth lower(Bandwidth a, Bandwidth b) {
   return std::min(a, b);
 }
 
-// The rate of what is done to the same bytes one after the other; 0 takes no time.
-Bandwidth both(Bandwidth a, Bandwidth b) {
-  if (a.raw() == 0 || b.raw() == 0) return std::max(a, b);
-  const double ga = sim::to_gigabytes_per_second(a);
-  const double gb = sim::to_gigabytes_per_second(b);
-  return sim::gigabytes_per_second(ga * gb / (ga + gb));
-}
-
 Bandwidth times(Bandwidth rate, std::int64_t count) {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() / count;
   return rate.raw() > most ? Bandwidth{} : rate * count;
@@ -96,7 +88,7 @@ void CommCosts::add_socket_costs(std::int64_t message, std::uint32_t streams,
   const sim::NetworkParameters& network = parameters_->network;
   const std::int64_t tasks = (message + kSocketTask - 1) / kSocketTask;
   if (streams == 0) {
-    cost.send_byte_rate = both(cost.send_byte_rate, network.socket_rate);
+    cost.send_byte_rate = in_turn(cost.send_byte_rate, network.socket_rate);
     cost.recv_byte_rate = network.socket_rate;
   } else {
     cost.wire_cap =

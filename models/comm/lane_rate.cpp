@@ -56,4 +56,11 @@ Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const Connect
   return std::max(Bandwidth::from_raw(1), sim::scale(payload_rate, share * ratio));
 }
 
+Bandwidth in_turn(Bandwidth a, Bandwidth b) {
+  if (a.raw() == 0 || b.raw() == 0) return std::max(a, b);
+  const double ga = sim::to_gigabytes_per_second(a);
+  const double gb = sim::to_gigabytes_per_second(b);
+  return sim::gigabytes_per_second(ga * gb / (ga + gb));
+}
+
 }  // namespace railyard::models

@@ -17,4 +17,7 @@ void set_send_service(const sim::NetworkParameters& network, sim::Protocol proto
 sim::Bandwidth lane_rate(sim::Bandwidth payload_rate, const sim::Lane& lane,
                          const sim::ConnectionCost& cost);
 
+// The rate of what is done to the same bytes one after the other; 0 takes no time.
+sim::Bandwidth in_turn(sim::Bandwidth a, sim::Bandwidth b);
+
 }  // namespace railyard::models

@@ -21,10 +21,15 @@ struct Hardware {
     for (const sim::DeviceKind kind : devices)
       topology.devices.push_back({kind, 0, 0, "device" + std::to_string(topology.devices.size())});
     std::vector<std::uint32_t> local(devices.size(), 0);
-    for (const GpuPlace& gpu : gpus)
+    for (const GpuPlace& gpu : gpus) {
+      while (topology.nodes.size() <= gpu.node) {
+        topology.nodes.emplace_back();
+        topology.nodes.back().nvlink_domain = static_cast<std::uint32_t>(topology.nodes.size() - 1);
+      }
       group.push_back({sim::Rank(static_cast<std::uint32_t>(group.size())),
                        sim::DeviceId(static_cast<std::uint32_t>(gpu.device)), gpu.node,
                        local[gpu.node]++});
+    }
   }
 
   void add(int from, int to, sim::LinkClass link_class, sim::Bandwidth capacity) {
