@@ -195,8 +195,7 @@ NicPair hop_by_rule(const P2pLayout& layout, std::uint32_t from, std::uint32_t t
 
 NicPair p2p_hop(const P2pLayout& layout, std::uint32_t from, std::uint32_t to,
                 std::uint32_t channel) {
-  return layout.plan ? layout.plan->hop(from, to, channel)
-                     : hop_by_rule(layout, from, to, channel);
+  return layout.plan ? layout.plan->hop(from, to, channel) : hop_by_rule(layout, from, to, channel);
 }
 
 Protocol p2p_protocol(const P2pLayout& layout, Bytes size) {

@@ -127,10 +127,9 @@ algorithms::NicPair HostPaths::nics_of_send(std::uint32_t from, std::uint32_t to
   const nccl::NetEndpoint in = nccl::p2p_receive(cluster.topology_of(b), receiver, number);
   const nccl::NodeTopology& sender = cluster.topology_of(a);
   const nccl::NetEndpoint out =
-      plan_->gpu_initiated
-          ? nccl::p2p_receive(sender, cluster.gpu_of(a), number)
-          : nccl::p2p_send(sender, cluster.gpu_of(a), cluster.topology_of(b).gpu(receiver).dev,
-                           number);
+      plan_->gpu_initiated ? nccl::p2p_receive(sender, cluster.gpu_of(a), number)
+                           : nccl::p2p_send(sender, cluster.gpu_of(a),
+                                            cluster.topology_of(b).gpu(receiver).dev, number);
   if (in.net < 0 || out.net < 0) return {};
   algorithms::NicPair nics;
   nics.out = nic(from, out.net);

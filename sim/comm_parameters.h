@@ -103,9 +103,9 @@ struct FieldTable<NvlsParameters> {
 // looks at every flag before it sends) + rendezvous_cost (from rendezvous_from to rendezvous_to
 // wire bytes: too long to be sent eagerly, too short for the NIC to hide the handshake).
 struct NetworkParameters {
-  Duration proxy_send{};       // proxy's time per message sent (serial per rank)
-  Duration proxy_recv{};       // proxy's time per message received (serial per rank)
-  Duration flush{};            // after a receive into GPU memory, before Hopper
+  Duration proxy_send{};  // proxy's time per message sent (serial per rank)
+  Duration proxy_recv{};  // proxy's time per message received (serial per rank)
+  Duration flush{};       // after a receive into GPU memory, before Hopper
   // GPU-initiated: from the post to where the peer's GPU sees the data, wire latency not included,
   // in place of the protocol's net_hop_latency. NCCL's GIN takes 16.7 us there and back on two H100
   // over InfiniBand (arXiv 2511.15076): 8.35 us less 2.08 of a path through one switch and 0.97 of

@@ -207,7 +207,7 @@ class Executor final : public EventHandler, public FlowListener {
   RunListener* listener_ = nullptr;
   MessageObserver* observer_;
   bool credits_;
-  std::uint32_t fifo_ = 8;   // slots of one FIFO
+  std::uint32_t fifo_ = 8;  // slots of one FIFO
   // Slices a connection may have in flight: both FIFOs of a staged one, up to a power of two.
   std::uint32_t ring_ = 16;
 

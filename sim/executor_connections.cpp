@@ -181,9 +181,8 @@ void Executor::report(std::uint32_t c, std::uint32_t sequence) {
   digest_ += mix_hash((std::uint64_t{c} << 32 | sequence) ^ mix_hash(start ^ mix_hash(end)));
   messages_ += static_cast<std::int64_t>(multiplicity);
   if (observer_ == nullptr) return;
-  observer_->on_message(
-      *schedule_, {ConnectionId(c), sequence, bytes(state.size), Time(Duration(state.issue)),
-                   Time(Duration(state.arrival))});
+  observer_->on_message(*schedule_, {ConnectionId(c), sequence, bytes(state.size),
+                                     Time(Duration(state.issue)), Time(Duration(state.arrival))});
 }
 
 }  // namespace railyard::sim

@@ -154,11 +154,11 @@ class Network final : public EventHandler, public Settler {
     Uint128 capacity = 0;  // capacity * multiplicity
     Uint128 service = 0;   // V, up to `since`
     std::uint64_t unit_capacity = 0;
-    std::uint64_t load = 0;   // of all active flows
-    Uint128 demand = 0;       // sum of load * (cap level + 1) of active flows with a cap
+    std::uint64_t load = 0;      // of all active flows
+    Uint128 demand = 0;          // sum of load * (cap level + 1) of active flows with a cap
     std::uint32_t uncapped = 0;  // active flows without one
     bool tight = false;          // see above
-    std::uint64_t level = 0;  // of the flows it holds back; 0 = holds none back
+    std::uint64_t level = 0;     // of the flows it holds back; 0 = holds none back
     std::int64_t since = 0;
     std::int64_t end_time = 0;  // next completion among the flows it holds back
     std::int64_t carried = 0;

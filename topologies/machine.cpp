@@ -214,7 +214,7 @@ sim::Bandwidth pcie_rate(double gigatransfers, std::uint32_t lanes) {
 void spread_nics(MachineSpec& machine, std::uint32_t count) {
   RAILYARD_CHECK(count == 0 || !machine.nics.empty(), "NICs take the places of others");
   if (count != machine.nics.size()) machine.direct_nic = {};  // whose GPU would it be?
-  const bool named = count <= machine.nic_names.size();  // two NICs never share a name
+  const bool named = count <= machine.nic_names.size();       // two NICs never share a name
   std::vector<Parent> nics;
   std::vector<sim::Bandwidth> rates;
   std::vector<std::string> names;

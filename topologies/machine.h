@@ -107,8 +107,8 @@ struct MachineSpec {
   Rate smp{};                                            // between any two NUMA nodes
   // Direct NIC: GPU i and NIC i are also joined past the CPU. Zero: they are not.
   Rate direct_nic{};
-  Rate nic{};                                            // one port, the fastest
-  std::vector<sim::Bandwidth> nic_rates{};               // of each NIC where they are not equal
+  Rate nic{};                               // one port, the fastest
+  std::vector<sim::Bandwidth> nic_rates{};  // of each NIC where they are not equal
   std::vector<std::string> nic_names{};  // the host's own, mlx5_0; empty where they are not known
   std::optional<C2cLinks> c2c{};
 

@@ -203,8 +203,7 @@ sim::LaneCost CommCosts::lane(const sim::Schedule& schedule, const sim::Lane& la
             lane_rate(parameters_->nvls.copy_rate, lane, ConnectionCost{})};
   sim::LaneCost cost{costs.op_overhead / blocks_at_once(lane),
                      lane_rate(costs.local_rate, lane, ConnectionCost{})};
-  if (schedule.call.protocol == Protocol::ll &&
-      !sim::is_point_to_point(schedule.call.collective))
+  if (schedule.call.protocol == Protocol::ll && !sim::is_point_to_point(schedule.call.collective))
     cost.keep_rate =
         in_turn(lane_rate(costs.channel_rate, lane, ConnectionCost{}), cost.local_rate);
   if (lane.role == sim::LaneRole::ring && costs.poll_time.count() > 0) {

@@ -30,7 +30,8 @@
 //                goes over the network goes on at once. Scatter, gather: latency = L (to the
 //                NVSwitch and on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage
 //                costs nvls.op_overhead, that of scatter and gather divided by their blocks
-//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice; wire
+//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice;
+//   wire
 //                bytes / send_recv.mixed_efficiency where several peers meet at an NVSwitch's ports
 //   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of

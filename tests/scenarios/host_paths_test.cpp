@@ -252,8 +252,8 @@ TEST_CASE("GPU-initiated: many small messages do without the time of two proxies
   CHECK(time("gpu_initiated: true") < sim::microseconds(100));
 }
 
-// DeepEP's README (2025): 128 tokens of 7,168 values to eight experts each on H800, FP8 out and BF16
-// back, sends by IBGDA. Nothing here was fitted to it.
+// DeepEP's README (2025): 128 tokens of 7,168 values to eight experts each on H800, FP8 out and
+// BF16 back, sends by IBGDA. Nothing here was fitted to it.
 TEST_CASE("GPU-initiated: MoE dispatch and combine as DeepEP measures them") {
   struct Measured {
     int nodes;
@@ -263,7 +263,8 @@ TEST_CASE("GPU-initiated: MoE dispatch and combine as DeepEP measures them") {
   for (const Measured row : {Measured{2, 118, 195}, {4, 155, 273}, {8, 173, 314}}) {
     CAPTURE(row.nodes);
     const RunResult result = good_run(read(text(
-        fmt::format("{{machine: hgx-h800, nodes: {}, fabric: {{kind: rail-optimised}}}}", row.nodes),
+        fmt::format("{{machine: hgx-h800, nodes: {}, fabric: {{kind: rail-optimised}}}}",
+                    row.nodes),
         "gpu_initiated: true", "{collective: AllToAll, sizes: [7400KiB, 14336KiB], dtype: fp8}")));
     REQUIRE(result.collectives.size() == 2);
     const auto ratio = [&](std::size_t call, double measured) {
@@ -306,12 +307,12 @@ TEST_CASE("Direct NIC: past the CPU, unless NCCL is too old or told not to") {
 
 TEST_CASE("Direct NIC carries what PCIe 5 does not: 800 instead of 500 Gb/s") {
   const auto time = [&](const std::string& env) {
-    return last(good_run(read(text(
-        "{machine: gb300-nvl72, nodes: 2, nodes_per_nvlink_domain: 1, fabric: {kind: switch}}",
-        "gpu_initiated: true", "{collective: AllToAll, sizes: [1GiB]}", env))));
+    return last(good_run(read(
+        text("{machine: gb300-nvl72, nodes: 2, nodes_per_nvlink_domain: 1, fabric: {kind: switch}}",
+             "gpu_initiated: true", "{collective: AllToAll, sizes: [1GiB]}", env))));
   };
-  const double loss = sim::to_seconds(time("env: {NCCL_IB_DATA_DIRECT: 0}\n")) /
-                      sim::to_seconds(time(""));
+  const double loss =
+      sim::to_seconds(time("env: {NCCL_IB_DATA_DIRECT: 0}\n")) / sim::to_seconds(time(""));
   CHECK(loss > 1.3);
   CHECK(loss < 100 / 63.015 * 1.1);
 }

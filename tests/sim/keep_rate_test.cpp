@@ -1,4 +1,5 @@
-// LaneCost::keep_rate by hand, through both engines: operations that store what they send a second time.
+// LaneCost::keep_rate by hand, through both engines: operations that store what they send a second
+// time.
 #include <doctest/doctest.h>
 
 #include "tests/sim/both_engines.h"
