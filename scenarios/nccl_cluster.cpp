@@ -318,10 +318,9 @@ Result<void> check_gpu_initiated(const Cluster& cluster) {
       const bool reached = !node.sockets() && end.gdr != nccl::GdrMode::off;
       if (end.net < 0 || reached) continue;
       return sim::bad_input(
-          fmt::format("GPU {} cannot send without a proxy: {}", node.gpu(gpu).dev,
+          fmt::format("gpu_initiated: GPU {} cannot send without a proxy: {}", node.gpu(gpu).dev,
                       node.sockets() ? "the network is sockets"
-                                     : "its NIC does not reach its memory (GPUDirect RDMA)"),
-          "nccl.gpu_initiated");
+                                     : "its NIC does not reach its memory (GPUDirect RDMA)"));
     }
   return {};
 }
