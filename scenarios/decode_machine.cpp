@@ -154,6 +154,7 @@ void read_rates(MapReader& reader, MachineSpec& out) {
   };
   rate("gpu_link", out.gpu_host);
   rate("pcie", out.pcie);
+  rate("direct_nic", out.direct_nic);
   rate("smp", out.smp);
   rate("nic", out.nic);
 }
@@ -170,6 +171,7 @@ Result<void> start_like(const Place& place, MachineSpec& out) {
   out.switches.clear();
   out.nics.clear();
   out.pairs.clear();
+  out.direct_nic = {};
   out.nvswitch = false;
   out.nvlinks_per_gpu = 0;
   out.nodes_per_nvlink_domain = 1;

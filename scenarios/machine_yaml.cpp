@@ -110,6 +110,8 @@ class Writer {
   void rates() {
     line("gpu_link: {}", sim::to_text(machine_.gpu_host.value));
     line("pcie: {}", sim::to_text(machine_.pcie.value));
+    if (machine_.direct_nic.value.raw() > 0)
+      line("direct_nic: {}", sim::to_text(machine_.direct_nic.value));
     if (machine_.numa.size() > 1) line("smp: {}", sim::to_text(machine_.smp.value));
     if (!machine_.nics.empty()) line("nic: {}", sim::to_text(machine_.nic.value));
     if (machine_.c2c)

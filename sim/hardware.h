@@ -15,9 +15,10 @@
 
 namespace railyard::sim {
 
-inline constexpr std::uint32_t kPciClassGpu = 0x030000;       // 0x0300xx, 0x0302xx
-inline constexpr std::uint32_t kPciClassSwitch = 0x060400;    // PCI bridge
-inline constexpr std::uint32_t kPciClassNvswitch = 0x068000;  // as an NVLink's target
+inline constexpr std::uint32_t kPciClassGpu = 0x030000;         // 0x0300xx, 0x0302xx
+inline constexpr std::uint32_t kPciClassSwitch = 0x060400;      // PCI bridge
+inline constexpr std::uint32_t kPciClassDataDirect = 0x080100;  // of a ConnectX-8, a bridge to NCCL
+inline constexpr std::uint32_t kPciClassNvswitch = 0x068000;    // as an NVLink's target
 
 struct HardwareNvlink {
   std::string target;  // bus id of the peer; any id with an NVSwitch class means the NVSwitches

@@ -54,6 +54,7 @@ class Finder {
     }
     add_bare_nics(host);
     sort();
+    if (!found_.direct_nics.empty()) settle_direct_nics();
     read_gpus();
     return std::move(found_);
   }
@@ -102,6 +103,7 @@ class Finder {
       for (const HardwarePci& child : pci.children) walk(child, link);  // counts the unknown
       return;
     }
+    if (is_direct_nic(pci)) return walk_direct_nic(pci, link);
     const auto index = static_cast<std::uint32_t>(found_.switches.size());
     found_.switches.push_back({link});
     if (!pci.nics.empty())
@@ -111,6 +113,35 @@ class Finder {
           printable(pci.bus_id)));
     for (const HardwareNet* net : nets_of(pci)) add_net(*net, at_switch(index));
     for (const HardwarePci& child : pci.children) walk(child, at_switch(index));
+  }
+
+  // A GPU on C2C and its NIC below the NIC's data-direct function.
+  static bool is_direct_nic(const HardwarePci& pci) {
+    return pci.device_class == sim::kPciClassDataDirect && pci.nics.empty() &&
+           pci.children.size() == 2 && pci.children[0].gpu && pci.children[0].gpu->c2c &&
+           role_of(pci.children[1]) == PciRole::nic && nets_of(pci.children[1]).size() == 1;
+  }
+
+  // Both hang from the processor as well: the GPU by C2C, the NIC by the link above the bridge.
+  void walk_direct_nic(const HardwarePci& pci, Parent link) {
+    found_.direct_nics.emplace_back(&pci.children[0], nets_of(pci.children[1]).front());
+    found_.direct_nic = link_rate_of(pci.children[1]);
+    found_.gpus.push_back({.pci = &pci.children[0], .parent = link});
+    add_nic(pci.children[1], link);
+  }
+
+  // The i-th GPU's is the i-th NIC, or the machine has none.
+  void settle_direct_nics() {
+    bool in_order = found_.direct_nics.size() == found_.gpus.size() &&
+                    found_.direct_nics.size() == found_.nics.size();
+    for (const auto& [gpu, net] : found_.direct_nics)
+      for (std::size_t i = 0; in_order && i < found_.gpus.size(); ++i)
+        in_order = (found_.gpus[i].pci == gpu) == (found_.nics[i].net == net);
+    if (in_order) return;
+    found_.notes.emplace_back(
+        "not every GPU has the NIC of its own number below a data-direct function: taken as joined "
+        "by the processors alone");
+    found_.direct_nic = {};
   }
 
   static std::vector<const HardwareNet*> nets_of(const HardwarePci& pci) {

@@ -57,6 +57,9 @@ struct FoundDevices {
   std::vector<PcieSwitch> switches{};
   std::vector<FoundGpu> gpus{};
   std::vector<FoundNic> nics{};
+  // GPUs and NICs that meet below a data-direct function, and the rate there; 0: none do.
+  std::vector<std::pair<const sim::HardwarePci*, const sim::HardwareNet*>> direct_nics{};
+  sim::Bandwidth direct_nic{};
   std::int32_t compute_capability = 0;  // the highest; 0: not in the file
   double gigatransfers = 0;             // of the fastest GPU link
   bool knows_nvlinks = false;           // every GPU has its <gpu>

@@ -104,6 +104,7 @@ class Importer {
     machine.pairs.clear();
     machine.gpu_nvlinks.clear();
     machine.c2c.reset();
+    machine.direct_nic = {};
     machine.nodes_per_nvlink_domain = 1;
     const std::int32_t capability = found_.compute_capability;
     if (capability == 0)
@@ -174,6 +175,7 @@ class Importer {
                          unknown, sim::to_text(like_.pcie.value), like_.name));
     settle(gpus, machine.gpu_host);
     settle(others, machine.pcie);
+    if (found_.direct_nic.raw() > 0) machine.direct_nic = {found_.direct_nic, "the topology file"};
     fill_nic_rates();
     fill_nic_names();
   }

@@ -243,7 +243,10 @@ Result<MachineSpec> apply_overrides(MachineSpec machine, const MachineOverrides&
     machine.nic_rates.clear();
   }
   machine.acs = machine.acs || overrides.acs;
-  if (!overrides.direct_nic) machine.direct_nic = {};
+  if (!overrides.direct_nic && machine.direct_nic.value.raw() > 0) {
+    machine.direct_nic = {};
+    machine.hardware.reset();
+  }
   if (overrides.nodes_per_nvlink_domain) {
     if (!machine.nvswitch)
       return bad_input(

@@ -23,7 +23,6 @@ constexpr std::uint32_t kMellanox = 0x15b3;
 constexpr std::uint32_t kBroadcom = 0x1000;
 constexpr std::uint32_t kClassGpu3d = 0x030200;
 constexpr std::uint32_t kClassInfiniband = 0x020700;
-constexpr std::uint32_t kClassDataDirect = 0x080100;  // a ConnectX-8's second function
 constexpr std::uint64_t kFirstGuid = 0xa000;
 
 struct PcieLink {
@@ -107,7 +106,7 @@ class Builder {
 
   // NCCL moves the NIC to its data-direct function, which it takes for a bridge above the GPU too.
   HardwarePci with_direct_nic(std::uint32_t index) {
-    HardwarePci bridge = device(kClassDataDirect, Parent{}, machine_.pcie);
+    HardwarePci bridge = device(sim::kPciClassDataDirect, Parent{}, machine_.pcie);
     bridge.children.push_back(gpu(index));
     bridge.children.push_back(nic(index));
     for (HardwarePci& end : bridge.children) {

@@ -157,6 +157,8 @@ TEST_CASE("a machine made of a catalogue machine's file is that machine") {
           doctest::Approx(sim::to_gigabytes_per_second(machine.nic.value)));
     CHECK(sim::to_gigabytes_per_second(again.pcie.value) ==
           doctest::Approx(sim::to_gigabytes_per_second(machine.pcie.value)).epsilon(1e-4));
+    CHECK(sim::to_gigabytes_per_second(again.direct_nic.value) ==
+          doctest::Approx(sim::to_gigabytes_per_second(machine.direct_nic.value)).epsilon(1e-4));
     REQUIRE(again.gpus.size() == machine.gpus.size());
     REQUIRE(again.nics.size() == machine.nics.size());
     REQUIRE(again.numa.size() == machine.numa.size());
