@@ -475,42 +475,6 @@ TEST_CASE("send/receive kernels have Simple's costs of their own where they are 
   CHECK(cost_of(machine, schedule).cap == 20_GBps);  // 10, in wire bytes
 }
 
-TEST_CASE("mixed efficiency: several peers behind one NVSwitch, Simple, not in a ring of sends") {
-  Machine machine;
-  machine.parameters.send_recv.mixed_efficiency = 0.8;
-  const auto wire = [&](sim::Collective collective, Protocol protocol) {
-    sim::Schedule schedule = between(0, 1, protocol);
-    schedule.call.collective = collective;
-    return sim::wire_bytes(cost_of(machine, schedule), 1'000_B);
-  };
-  using C = sim::Collective;
-  CHECK(wire(C::all_to_all, Protocol::simple) == 1'000_B);  // one peer
-  machine.topology.nodes[1].nvlink_domain = 0;              // rank 2, too
-  for (const C collective : {C::all_to_all, C::gather, C::scatter})
-    CHECK(wire(collective, Protocol::simple) == 1'250_B);
-  CHECK(wire(C::send_recv, Protocol::simple) == 1'000_B);
-  CHECK(wire(C::all_gather, Protocol::simple) == 1'000_B);
-  CHECK(wire(C::all_to_all, Protocol::ll) == 2'000_B);
-  sim::Schedule schedule = across(Protocol::simple);  // passes no NVSwitch
-  schedule.call.collective = C::all_to_all;
-  CHECK(sim::wire_bytes(cost_of(machine, schedule), 1'000_B) == 1'000_B);
-}
-
-TEST_CASE("keep rate: of collectives with LL, both stores one after the other") {
-  const Machine machine;
-  const CommCosts costs(machine.topology, machine.parameters);
-  const auto kept = [&](sim::Collective collective, Protocol protocol) {
-    sim::Schedule schedule = between(0, 1, protocol);
-    schedule.call.collective = collective;
-    return costs.lane(schedule, schedule.lanes[0]).keep_rate;
-  };
-  const double both = sim::to_gigabytes_per_second(kept(sim::Collective::all_gather, Protocol::ll));
-  CHECK(both == doctest::Approx(10.0 * 16 / 26).epsilon(1e-6));
-  CHECK(kept(sim::Collective::all_gather, Protocol::simple) == Bandwidth{});
-  CHECK(kept(sim::Collective::all_gather, Protocol::ll128) == Bandwidth{});
-  CHECK(kept(sim::Collective::all_to_all, Protocol::ll) == Bandwidth{});
-}
-
 // Half of a CTA's warps reach the ring's rate.
 TEST_CASE("a tree's share of a CTA counts twice, up to all of it") {
   const Machine machine;
