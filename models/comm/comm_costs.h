@@ -30,9 +30,9 @@
 //                goes over the network goes on at once. Scatter, gather: latency = L (to the
 //                NVSwitch and on) + nvls.hop_latency; copies at nvls.copy_rate x share; every stage
 //                costs nvls.op_overhead, that of scatter and gather divided by their blocks
-//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice;
-//   wire
-//                bytes / send_recv.mixed_efficiency where several peers meet at an NVSwitch's ports
+//   send/receive with Simple: send_recv.* in place of P.*; grain 0, since a chunk is one slice
+//   mixed        the same where several peers meet at an NVSwitch's ports: wire bytes /
+//                send_recv.mixed_efficiency
 //   start        host.multi_cta_start with more than one channel, + nvls.start with NVLS
 //   fabric       a lane in a fabric switch (SHARP): one flow over GPU -> NIC and the tree of
 //                shortest paths to the switch, and back; each link once. To it: copy, proxy_send

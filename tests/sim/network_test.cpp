@@ -277,8 +277,10 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
   // Arrivals at random instants; the oracle re-solves from the definition at each arrival and
   // completion and carries remaining work as exact integers.
   std::mt19937_64 random(7);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 180; ++round) {
     const std::size_t resources = 2 + random() % 4;
+    // Most flows have a cap, so that resources become tight and cease to be as flows come and go.
+    const bool capped = round % 3 == 2;
     std::vector<std::int64_t> capacity;
     EventQueue queue;
     Network network(queue);
@@ -312,7 +314,10 @@ TEST_CASE("network: random traffic conserves work and finishes like a step-by-st
         uses.push_back(use(0));
         arrival.flow.uses.emplace_back(0, 1);
       }
-      arrival.id = network.add_flow({.uses = uses, .listener = &recorder, .tag = i});
+      if (capped && random() % 8 != 0)
+        arrival.flow.cap = static_cast<std::int64_t>(65536 * (300 + random() % 2000));
+      arrival.id = network.add_flow(
+          {.uses = uses, .cap = raw(arrival.flow.cap), .listener = &recorder, .tag = i});
       arrivals.push_back(arrival);
     }
     struct Starter : EventHandler {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tests/skip.h"
 #include "topologies/cluster.h"
@@ -176,6 +177,27 @@ TEST_CASE("a machine made of a catalogue machine's file is that machine") {
       CHECK(same(again.nics[i], machine.nics[i]));
     CHECK((again.hardware != nullptr) != machine.processors_only);
   }
+}
+
+TEST_CASE("a file with Direct NICs under other numbers than their GPUs' has none, and says so") {
+  const MachineSpec machine = find_machine("gb300-nvl72").value();
+  Hardware hardware = hardware_of(machine).value();
+  const auto net = [&](std::size_t bridge) -> sim::HardwareNet& {
+    return hardware.cpus[0].pci[bridge].children[1].nics[0].nets[0];
+  };
+  const auto notes = [&](const ImportedMachine& imported) {
+    return std::ranges::count_if(imported.assumptions, [](const std::string& line) {
+      return line.find("data-direct function") != std::string::npos;
+    });
+  };
+  ImportedMachine imported = must_import(hardware, {.like = machine.name});
+  CHECK(imported.machine.direct_nic.value.raw() > 0);
+  CHECK(notes(imported) == 0);
+  std::swap(net(0).dev, net(1).dev);
+  imported = must_import(hardware, {.like = machine.name});
+  CHECK(imported.machine.direct_nic.value.raw() == 0);
+  CHECK(imported.machine.nics.size() == 4);
+  CHECK(notes(imported) == 1);
 }
 
 TEST_CASE("partitions of a switch chip carry the ids by which NCCL joins them") {

@@ -1,4 +1,5 @@
-// LaneCost::poll_time by hand, through both engines: what a receiver takes at least.
+// LaneCost::poll_time and keep_rate by hand, through both engines: what an operation takes at
+// least.
 #include <doctest/doctest.h>
 
 #include "tests/sim/both_engines.h"
@@ -112,6 +113,39 @@ TEST_CASE("poll time: rings and loops agree in both engines") {
     }
     CHECK(run_both(schedule, costs).end > before);
   }
+}
+
+TEST_CASE("keep time: of operations that send and keep") {
+  LaneCost cost;
+  for (const P p : {P::copy_send, P::recv_copy_send, P::recv})
+    CHECK(keep_time(cost, p, 1'000_B) == 0_ns);
+  cost.keep_rate = 1_GBps;
+  for (const P p : {P::copy_send, P::recv_copy_send, P::recv_reduce_copy_send})
+    CHECK(keep_time(cost, p, 1'000_B) == 1'000_ns);
+  for (const P p : {P::send, P::recv, P::copy, P::recv_reduce_copy, P::recv_reduce_send, P::nop})
+    CHECK(keep_time(cost, p, 1'000_B) == 0_ns);
+  CHECK(keep_time(cost, P::copy_send, 0_B) == 0_ns);
+}
+
+// Rank 0 has its 8 bytes under way in 8 ns, but stores them twice.
+TEST_CASE("keep rate: whoever sends and keeps is later by it, whoever only keeps is not") {
+  Chain chain(false);
+  chain.costs.lanes[2].keep_rate = bytes_per_second(1'000'000);
+  CHECK(run_both(chain.schedule, chain.costs).end == 246_ns);
+  chain.costs.lanes[1].keep_rate = 1_GBps;  // in step with its flow
+  CHECK(run_both(chain.schedule, chain.costs).end == 246_ns);
+  chain.costs.lanes[1].keep_rate = bytes_per_second(100'000'000);  // 80 ns for a flow of 8
+  CHECK(run_both(chain.schedule, chain.costs).end == 318_ns);
+  chain.costs.lanes[0].keep_rate = bytes_per_second(100'000'000);
+  CHECK(run_both(chain.schedule, chain.costs).end == 390_ns);
+}
+
+TEST_CASE("keep rate: an AllReduce's ring is later by it, in both engines") {
+  const Schedule schedule = tests::ring_all_reduce(4, 9'001, 64).done();
+  Costs costs = simple_costs(schedule);
+  const Duration before = run_both(schedule, costs).end;
+  for (LaneCost& lane : costs.lanes) lane.keep_rate = bytes_per_second(500'000'000);
+  CHECK(run_both(schedule, costs).end > before);
 }
 
 }  // namespace
