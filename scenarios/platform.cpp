@@ -264,6 +264,19 @@ std::string_view network_profile(NetworkClass network) {
   return {};
 }
 
+// What fi_cxi(7)'s variables make of messages that are matched in software.
+void add_slingshot_modes(const std::map<std::string, std::string>& env,
+                         std::vector<std::string>& names) {
+  const auto is = [&env](const char* name, std::string_view value) {
+    const auto entry = env.find(name);
+    return entry != env.end() && entry->second == value;
+  };
+  if (!is("FI_CXI_RX_MATCH_MODE", "software")) return;
+  names.emplace_back("net-slingshot-software");
+  if (is("FI_CXI_RDZV_PROTO", "alt_read")) names.emplace_back("net-slingshot-alt-read");
+  if (is("FI_HMEM_CUDA_USE_GDRCOPY", "0")) names.emplace_back("net-slingshot-cuda-copy");
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> platform_profiles(const Platform& platform,
@@ -275,9 +288,7 @@ Result<std::vector<std::string>> platform_profiles(const Platform& platform,
   std::vector<std::string> names{own};
   const bool same = network == network_of_profile(own);
   if (!same && !network_profile(network).empty()) names.emplace_back(network_profile(network));
-  const auto matching = env.find("FI_CXI_RX_MATCH_MODE");
-  if (network == NetworkClass::slingshot && matching != env.end() && matching->second == "software")
-    names.emplace_back("net-slingshot-software");
+  if (network == NetworkClass::slingshot) add_slingshot_modes(env, names);
   // What was fitted to measurements of this very system.
   if (const std::string fitted = "platform-" + platform.name; is_shipped_profile(fitted))
     names.push_back(fitted);

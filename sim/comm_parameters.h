@@ -102,6 +102,10 @@ struct FieldTable<NvlsParameters> {
 // A message occupies the sending proxy for proxy_send + wire bytes / ll_check_rate (LL: the proxy
 // looks at every flag before it sends) + rendezvous_cost (from rendezvous_from to rendezvous_to
 // wire bytes: too long to be sent eagerly, too short for the NIC to hide the handshake).
+// Libraries that copy small messages themselves (Slingshot's, fi_cxi(7)): one of 1 to inline_to
+// wire bytes out of GPU memory + inline_copy, since the CPU hands it to the NIC. One of 1 to
+// eager_to that goes into GPU memory is first received into the library's own buffers: it takes the
+// receiving proxy eager_copy before it is seen, and the rank sees no other for eager_busy.
 struct NetworkParameters {
   Duration proxy_send{};  // proxy's time per message sent (serial per rank)
   Duration proxy_recv{};  // proxy's time per message received (serial per rank)
@@ -115,6 +119,11 @@ struct NetworkParameters {
   Bytes rendezvous_from{};     // shortest message that pays rendezvous_cost
   Bytes rendezvous_to{};       // longest one; 0 = none does
   Duration rendezvous_cost{};  // proxy's time on top
+  Bytes inline_to{};           // longest message that the CPU hands to the NIC; 0 = none
+  Duration inline_copy{};      // its copy out of GPU memory
+  Bytes eager_to{};            // longest message that arrives in the library's buffers; 0 = none
+  Duration eager_copy{};       // its copy into GPU memory
+  Duration eager_busy{};       // from one such message to the next
   // Sockets (TCP) instead of InfiniBand verbs. A thread that only sends moves 3.75 GB/s (Broadcast
   // over loopback), a proxy that sends and receives at once 2 GB/s each way (AllReduce on two
   // g4dn); 0 = no limit.
@@ -139,6 +148,13 @@ struct FieldTable<NetworkParameters> {
             "shortest message with a handshake that costs the proxy time"},
       Field{"rendezvous_to", &NetworkParameters::rendezvous_to, "longest such message, 0 for none"},
       Field{"rendezvous_cost", &NetworkParameters::rendezvous_cost, "what the handshake costs"},
+      Field{"inline_to", &NetworkParameters::inline_to,
+            "longest message that the CPU copies out of GPU memory to send it, 0 for none"},
+      Field{"inline_copy", &NetworkParameters::inline_copy, "what that copy costs"},
+      Field{"eager_to", &NetworkParameters::eager_to,
+            "longest message that the CPU copies into GPU memory, 0 for none"},
+      Field{"eager_copy", &NetworkParameters::eager_copy, "what that copy costs"},
+      Field{"eager_busy", &NetworkParameters::eager_busy, "from one such message to the next"},
       Field{"socket_rate", &NetworkParameters::socket_rate, "rate of one TCP stream, 0 unlimited"},
       Field{"socket_latency", &NetworkParameters::socket_latency,
             "of the TCP stacks on both sides, on top of the links"},

@@ -15,6 +15,9 @@ Bytes scaled(Bytes payload, std::int64_t numerator, std::int64_t denominator) {
   return bytes(static_cast<std::int64_t>((product + divisor - 1) / divisor));
 }
 
+// Nothing is copied of an empty message.
+bool is_within(Bytes wire, Bytes most) { return wire.raw() > 0 && wire <= most; }
+
 }  // namespace
 
 Result<SwitchFlow> CostModel::switch_flow(const Schedule& schedule, const Group&,
@@ -32,12 +35,25 @@ Duration send_service_time(const ConnectionCost& cost, Bytes wire) {
   if (cost.send_byte_rate.raw() > 0) time += transfer_time(wire, cost.send_byte_rate);
   if (cost.rendezvous_to.raw() > 0 && wire >= cost.rendezvous_from && wire <= cost.rendezvous_to)
     time += cost.rendezvous;
+  if (is_within(wire, cost.inline_to)) time += cost.inline_copy;
   return time;
 }
 
 Duration recv_service_time(const ConnectionCost& cost, Bytes wire) {
-  if (cost.recv_byte_rate.raw() == 0) return cost.recv_service;
-  return cost.recv_service + transfer_time(wire, cost.recv_byte_rate);
+  Duration time = cost.recv_service;
+  if (cost.recv_byte_rate.raw() > 0) time += transfer_time(wire, cost.recv_byte_rate);
+  if (is_within(wire, cost.eager_to)) time += cost.eager_copy;
+  return time;
+}
+
+Duration eager_busy_time(const ConnectionCost& cost, Bytes wire) {
+  return is_within(wire, cost.eager_to) ? cost.eager_busy : Duration{};
+}
+
+bool is_served(const ConnectionCost& cost) {
+  return cost.recv_service.count() + cost.recv_busy.count() + cost.recv_byte_rate.raw() +
+             cost.eager_copy.count() + cost.eager_busy.count() >
+         0;
 }
 
 Duration keep_time(const LaneCost& cost, Primitive primitive, Bytes size) {

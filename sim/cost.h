@@ -23,7 +23,7 @@ namespace railyard::sim {
 //
 // A rank's proxy is one thread: it serves what the rank (or another one through it, relay_rank)
 // sends and what the rank receives, message by message in the order in which they come up.
-// recv_busy is its time for messages that the receiver sees without it.
+// recv_busy is its time behind a message that the receiver has already seen.
 //
 // The lane is busy up to the first arrow's end; the rest runs behind it.
 // Slots: on a direct connection a slot is free again `credit_latency` after the receiver consumed
@@ -56,9 +56,14 @@ struct ConnectionCost {
   Bytes rendezvous_from{};             // messages of so many wire bytes ...
   Bytes rendezvous_to{};               // ... to so many take
   Duration rendezvous{};               // so much longer
+  Bytes inline_to{};                   // messages of one to so many wire bytes ...
+  Duration inline_copy{};              // take the sender's proxy so much longer
+  Bytes eager_to{};                    // messages of one to so many wire bytes ...
+  Duration eager_copy{};               // take the receiver's proxy so much longer,
+  Duration eager_busy{};               // and keep the rank from seeing another one for so long
   Duration recv_service{};             // per message; recv_service_time() has all of it
   Bandwidth recv_byte_rate{};          // wire bytes that the proxy itself moves; 0 = none
-  Duration recv_busy{};                // of the proxy, behind what nobody waits for it to do
+  Duration recv_busy{};                // of the proxy, behind a message that is already seen
   std::uint32_t relay_rank = kNoRank;  // whose proxy sends; the sender's own if it is kNoRank
   // Staged: the paths of further queue pairs; the first's is `route`. Messages take the pairs in
   // turn, or all of them at once if they are split; each pair has one flow at a time, and the
@@ -137,10 +142,15 @@ class CostModel {
 };
 
 // What a message of so many wire bytes takes of the sender's proxy:
-//   send_service + wire / send_byte_rate + rendezvous, the last within its sizes.
+//   send_service + wire / send_byte_rate + rendezvous + inline_copy, the last two in their sizes.
 Duration send_service_time(const ConnectionCost& cost, Bytes wire);
-// And of the receiver's, until the receiver sees it: recv_service + wire / recv_byte_rate.
+// And of the receiver's, until the receiver sees it: recv_service + wire / recv_byte_rate +
+// eager_copy, the last within its sizes.
 Duration recv_service_time(const ConnectionCost& cost, Bytes wire);
+// eager_busy, within its sizes.
+Duration eager_busy_time(const ConnectionCost& cost, Bytes wire);
+// Whether the receiver's proxy has anything to do with messages.
+bool is_served(const ConnectionCost& cost);
 
 std::uint32_t queue_pairs(const ConnectionCost& cost);
 const Route& route_of_pair(const ConnectionCost& cost, std::uint32_t pair);

@@ -157,6 +157,7 @@ void Executor::reset() {
     lanes_left_[group.rank] += group.count;
   }
   proxy_free_.assign(schedule_->ranks, 0);  // nothing of an earlier call is left to do
+  eager_free_.assign(schedule_->ranks, 0);
   ranks_left_ = schedule_->ranks;
   origin_ = -1;
   digest_ = 0;

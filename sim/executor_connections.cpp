@@ -155,8 +155,7 @@ void Executor::free_slot(std::uint32_t c) {
 void Executor::on_the_way(std::uint32_t c) {
   const ConnectionCost& cost = costs_->connections[c];
   wake_sender(c, now() + cost.completion.count());
-  if (cost.recv_service.count() + cost.recv_busy.count() + cost.recv_byte_rate.raw() == 0)
-    return deliver(c, now() + cost.latency.count());
+  if (!is_served(cost)) return deliver(c, now() + cost.latency.count());
   if (cost.latency.count() == 0) return landed(c);
   at(now() + cost.latency.count(), landed_code, c);
 }
@@ -164,11 +163,18 @@ void Executor::on_the_way(std::uint32_t c) {
 void Executor::landed(std::uint32_t c) {
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
   const ConnectionCost& cost = costs_->connections[c];
-  const std::int64_t size = slice(c, connections_[c].sent).size;
-  const std::int64_t service = recv_service_time(cost, bytes(wire(c, size))).count();
+  const Bytes size = bytes(wire(c, slice(c, connections_[c].sent).size));
+  const std::int64_t service = recv_service_time(cost, size).count();
+  const std::int64_t busy = eager_busy_time(cost, size).count();
   std::int64_t& free = proxy_free_[rank];
-  const std::int64_t seen = service == 0 ? now() : std::max(free, now()) + service;
-  free = std::max(free, seen) + cost.recv_busy.count();
+  const bool waits = busy > 0 && eager_free_[rank] > now();  // while the proxy does other things
+  std::int64_t seen = now();
+  if (waits)
+    seen = eager_free_[rank] + service;
+  else if (service > 0)
+    seen = std::max(free, now()) + service;
+  if (busy > 0) eager_free_[rank] = seen + busy;
+  free = std::max(free, waits ? now() : seen) + cost.recv_busy.count();
   deliver(c, seen);
 }
 

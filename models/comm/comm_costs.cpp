@@ -184,8 +184,10 @@ sim::Result<ConnectionCost> CommCosts::connection(const sim::Schedule& schedule,
   set_send_service(parameters_->network, protocol, cost);
   if (passes_relay(protocol, connection))
     cost.relay_rank = rank_of(group, sender.rank, connection.relay);
+  const bool into_gpu = !connection.host.in.valid();
+  set_copies(parameters_->network, !written_at(protocol, connection).valid(), into_gpu, cost);
   if (protocol == Protocol::simple) {
-    if (!connection.host.in.valid()) cost.latency += parameters_->network.flush;
+    if (into_gpu) cost.latency += parameters_->network.flush;
     cost.recv_service = parameters_->network.proxy_recv;
   } else {
     cost.recv_busy = parameters_->network.proxy_recv;

@@ -48,6 +48,19 @@ void set_send_service(const sim::NetworkParameters& network, Protocol protocol,
   cost.rendezvous = network.rendezvous_cost;
 }
 
+void set_copies(const sim::NetworkParameters& network, bool from_gpu, bool to_gpu,
+                ConnectionCost& cost) {
+  if (from_gpu) {
+    cost.inline_to = network.inline_to;
+    cost.inline_copy = network.inline_copy;
+  }
+  if (to_gpu) {
+    cost.eager_to = network.eager_to;
+    cost.eager_copy = network.eager_copy;
+    cost.eager_busy = network.eager_busy;
+  }
+}
+
 Bandwidth lane_rate(Bandwidth payload_rate, const sim::Lane& lane, const ConnectionCost& cost) {
   if (payload_rate.raw() == 0) return {};
   const double share = copy_share(lane);

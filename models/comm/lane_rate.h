@@ -13,6 +13,10 @@ void set_wire_ratio(sim::Protocol protocol, double efficiency, sim::ConnectionCo
 void set_send_service(const sim::NetworkParameters& network, sim::Protocol protocol,
                       sim::ConnectionCost& cost);
 
+// What the library's copies of small messages out of GPU memory and into it take of the proxies.
+void set_copies(const sim::NetworkParameters& network, bool from_gpu, bool to_gpu,
+                sim::ConnectionCost& cost);
+
 // A payload rate as a wire rate, for a lane that has a share of its CTA; 0 stays 0 (no limit).
 sim::Bandwidth lane_rate(sim::Bandwidth payload_rate, const sim::Lane& lane,
                          const sim::ConnectionCost& cost);

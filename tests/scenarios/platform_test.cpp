@@ -42,11 +42,32 @@ std::string refusal(const Platform& platform) {
   return scenario.ok() ? "a scenario" : scenario.error().text();
 }
 
+std::string profile_of(const Platform& platform, std::map<std::string, std::string> env) {
+  return made(platform, all_reduce(std::move(env))).scenario.profile;
+}
+
 constexpr std::string_view kP5 =
     "platform:\n  name: p5-like\n  machine: hgx-h100\n  nodes: 2\n  gpus_per_node: 8\n"
     "  processes: null\n  intra: nvswitch\n  nics_per_node: 32\n  nic_rate: \"100 Gb/s\"\n"
     "  fabric: efa\n  transport: rdma-gdr\n  nccl_used: \"2.22.3\"\n  library: nccl\n"
     "  predictable: true\n  why_not: null\n  spread: [eks]\n  assumed: [nic_rate]\n";
+
+TEST_CASE("Slingshot: the library's variables choose how messages are matched and copied") {
+  Platform p = platform_of(kP5);
+  p.machine = "gh200-quad";
+  p.gpus_per_node = 4;
+  p.fabric = NetworkClass::slingshot;
+  const std::string matching = "FI_CXI_RX_MATCH_MODE";
+  CHECK(profile_of(p, {{matching, "hybrid"}, {"FI_HMEM_CUDA_USE_GDRCOPY", "0"}}) == "gh200");
+  const std::string software = "gh200 + net-slingshot-software";
+  CHECK(profile_of(p, {{matching, "software"}, {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}}) == software);
+  CHECK(profile_of(p, {{matching, "software"}, {"FI_HMEM_CUDA_USE_GDRCOPY", "0"}}) ==
+        software + " + net-slingshot-cuda-copy");
+  CHECK(profile_of(p, {{matching, "software"}, {"FI_CXI_RDZV_PROTO", "alt_read"}}) ==
+        software + " + net-slingshot-alt-read");
+  p.fabric = NetworkClass::infiniband;
+  CHECK(profile_of(p, {{matching, "software"}}) == "gh200 + net-ib");
+}
 
 TEST_CASE("a platform's block is read, null as absent") {
   const Platform p5 = platform_of(kP5);

@@ -272,6 +272,30 @@ TEST_CASE("GPU-initiated: a hop of its own, no proxy on either side") {
   CHECK(cost.recv_busy == 0_ns);
 }
 
+TEST_CASE("small messages: copied by the CPU out of GPU memory and into it, not host memory") {
+  Host host;
+  host.parameters.network.inline_to = 192_B;
+  host.parameters.network.inline_copy = 12'000_ns;
+  host.parameters.network.eager_to = 4_KiB;
+  host.parameters.network.eager_copy = 5'500_ns;
+  host.parameters.network.eager_busy = 7'000_ns;
+  host.add(kGpu0, kNic0, LinkClass::pcie, 20_GBps);
+  host.topology.routing = std::make_shared<Direct>(host.topology.links);
+  for (const bool out : {false, true}) {
+    for (const bool in : {false, true}) {
+      const ConnectionCost cost = cost_of(host, by_network(Protocol::simple, out, in));
+      CHECK(cost.inline_to == (out ? 0_B : 192_B));
+      CHECK(cost.inline_copy == (out ? 0_ns : 12'000_ns));
+      CHECK(cost.eager_to == (in ? 0_B : 4_KiB));
+      CHECK(cost.eager_copy == (in ? 0_ns : 5'500_ns));
+      CHECK(cost.eager_busy == (in ? 0_ns : 7'000_ns));
+    }
+  }
+  // LL's buffers of the sender are in host memory.
+  CHECK(cost_of(host, by_network(Protocol::ll, true, false)).inline_copy == 0_ns);
+  CHECK(cost_of(host, by_network(Protocol::ll, true, false)).eager_copy == 5'500_ns);
+}
+
 TEST_CASE("network, LL kinds: LL leaves from the host's memory whatever GPUDirect does") {
   Host host;
   host.add(kGpu0, kNic0, LinkClass::pcie, 20_GBps);  // link 11
