@@ -264,13 +264,14 @@ std::string_view network_profile(NetworkClass network) {
   return {};
 }
 
-// What fi_cxi(7)'s variables make of messages that are matched in software.
+// What fi_cxi(7)'s variables make of messages.
 void add_slingshot_modes(const std::map<std::string, std::string>& env,
                          std::vector<std::string>& names) {
   const auto is = [&env](const char* name, std::string_view value) {
     const auto entry = env.find(name);
     return entry != env.end() && entry->second == value;
   };
+  if (is("FI_CXI_DISABLE_NON_INJECT_MSG_IDC", "1")) names.emplace_back("net-slingshot-no-inline");
   if (!is("FI_CXI_RX_MATCH_MODE", "software")) return;
   names.emplace_back("net-slingshot-software");
   if (is("FI_CXI_RDZV_PROTO", "alt_read")) names.emplace_back("net-slingshot-alt-read");

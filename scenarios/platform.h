@@ -112,8 +112,9 @@ struct PlatformText {
 Result<PlatformText> platform_yaml(const Platform& platform, const PlatformCall& call);
 
 // The profiles of a platform, the machine's first, its network's behind it where they differ.
-// Variables of the network's own library count where they change what a message costs
-// (FI_CXI_RX_MATCH_MODE).
+// Variables of Slingshot's own library count where they change what a message costs (fi_cxi(7)):
+// FI_CXI_RX_MATCH_MODE=software, with it FI_CXI_RDZV_PROTO=alt_read and FI_HMEM_CUDA_USE_GDRCOPY=0,
+// and FI_CXI_DISABLE_NON_INJECT_MSG_IDC=1.
 Result<std::vector<std::string>> platform_profiles(const Platform& platform,
                                                    const std::map<std::string, std::string>& env);
 

@@ -105,7 +105,8 @@ struct FieldTable<NvlsParameters> {
 // Libraries that copy small messages themselves (Slingshot's, fi_cxi(7)): one of 1 to inline_to
 // wire bytes out of GPU memory + inline_copy, since the CPU hands it to the NIC. One of 1 to
 // eager_to that goes into GPU memory is first received into the library's own buffers: it takes the
-// receiving proxy eager_copy before it is seen, and the rank sees no other for eager_busy.
+// receiving proxy eager_copy before it is seen, and is looked at eager_interval behind the one
+// before.
 struct NetworkParameters {
   Duration proxy_send{};  // proxy's time per message sent (serial per rank)
   Duration proxy_recv{};  // proxy's time per message received (serial per rank)
@@ -123,7 +124,7 @@ struct NetworkParameters {
   Duration inline_copy{};      // its copy out of GPU memory
   Bytes eager_to{};            // longest message that arrives in the library's buffers; 0 = none
   Duration eager_copy{};       // its copy into GPU memory
-  Duration eager_busy{};       // from one such message to the next
+  Duration eager_interval{};   // of a rank, from look to look
   // Sockets (TCP) instead of InfiniBand verbs. A thread that only sends moves 3.75 GB/s (Broadcast
   // over loopback), a proxy that sends and receives at once 2 GB/s each way (AllReduce on two
   // g4dn); 0 = no limit.
@@ -154,7 +155,8 @@ struct FieldTable<NetworkParameters> {
       Field{"eager_to", &NetworkParameters::eager_to,
             "longest message that the CPU copies into GPU memory, 0 for none"},
       Field{"eager_copy", &NetworkParameters::eager_copy, "what that copy costs"},
-      Field{"eager_busy", &NetworkParameters::eager_busy, "from one such message to the next"},
+      Field{"eager_interval", &NetworkParameters::eager_interval,
+            "from one such message of a rank to the next"},
       Field{"socket_rate", &NetworkParameters::socket_rate, "rate of one TCP stream, 0 unlimited"},
       Field{"socket_latency", &NetworkParameters::socket_latency,
             "of the TCP stacks on both sides, on top of the links"},

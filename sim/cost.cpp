@@ -46,13 +46,13 @@ Duration recv_service_time(const ConnectionCost& cost, Bytes wire) {
   return time;
 }
 
-Duration eager_busy_time(const ConnectionCost& cost, Bytes wire) {
-  return is_within(wire, cost.eager_to) ? cost.eager_busy : Duration{};
+Duration eager_interval(const ConnectionCost& cost, Bytes wire) {
+  return is_within(wire, cost.eager_to) ? cost.eager_interval : Duration{};
 }
 
 bool is_served(const ConnectionCost& cost) {
   return cost.recv_service.count() + cost.recv_busy.count() + cost.recv_byte_rate.raw() +
-             cost.eager_copy.count() + cost.eager_busy.count() >
+             cost.eager_copy.count() + cost.eager_interval.count() >
          0;
 }
 

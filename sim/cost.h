@@ -60,7 +60,7 @@ struct ConnectionCost {
   Duration inline_copy{};              // take the sender's proxy so much longer
   Bytes eager_to{};                    // messages of one to so many wire bytes ...
   Duration eager_copy{};               // take the receiver's proxy so much longer,
-  Duration eager_busy{};               // and keep the rank from seeing another one for so long
+  Duration eager_interval{};           // and are looked at no faster than this, by rank
   Duration recv_service{};             // per message; recv_service_time() has all of it
   Bandwidth recv_byte_rate{};          // wire bytes that the proxy itself moves; 0 = none
   Duration recv_busy{};                // of the proxy, behind a message that is already seen
@@ -147,8 +147,9 @@ Duration send_service_time(const ConnectionCost& cost, Bytes wire);
 // And of the receiver's, until the receiver sees it: recv_service + wire / recv_byte_rate +
 // eager_copy, the last within its sizes.
 Duration recv_service_time(const ConnectionCost& cost, Bytes wire);
-// eager_busy, within its sizes.
-Duration eager_busy_time(const ConnectionCost& cost, Bytes wire);
+// From when a rank looks at such a message to when it looks at its next eager one, of whatever
+// connection: eager_interval, within its sizes.
+Duration eager_interval(const ConnectionCost& cost, Bytes wire);
 // Whether the receiver's proxy has anything to do with messages.
 bool is_served(const ConnectionCost& cost);
 

@@ -225,7 +225,7 @@ class Executor final : public EventHandler, public FlowListener {
   std::vector<std::uint32_t> first_group_;  // by rank, one more at the end
   std::vector<std::uint32_t> lanes_left_;   // by rank
   std::vector<std::int64_t> proxy_free_;    // by rank
-  std::vector<std::int64_t> eager_free_;    // by rank: when it can see another eager message
+  std::vector<std::int64_t> eager_free_;    // by rank: when it looks at another eager message
   std::uint32_t ranks_left_ = 0;
   std::int64_t origin_ = -1;  // first start
   std::uint64_t digest_ = 0;

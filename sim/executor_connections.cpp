@@ -160,22 +160,28 @@ void Executor::on_the_way(std::uint32_t c) {
   at(now() + cost.latency.count(), landed_code, c);
 }
 
+// The connection's next message is there. An eager one is looked at in its turn among the rank's,
+// and what comes behind it on the connection waits with it: whoever is called at that time takes
+// it.
 void Executor::landed(std::uint32_t c) {
   const std::uint32_t rank = schedule_->lanes[schedule_->connections[c].to.index()].rank;
   const ConnectionCost& cost = costs_->connections[c];
-  const Bytes size = bytes(wire(c, slice(c, connections_[c].sent).size));
+  ConnectionState& connection = connections_[c];
+  const Bytes size = bytes(wire(c, slice(c, connection.sent).size));
+  if (const std::int64_t interval = eager_interval(cost, size).count(); interval > 0) {
+    if (connection.look == kNever) {
+      connection.look = std::max(eager_free_[rank], now());
+      eager_free_[rank] = connection.look + interval;
+    }
+    if (connection.look > now()) return at(connection.look, landed_code, c);
+    connection.look = kNever;
+  }
   const std::int64_t service = recv_service_time(cost, size).count();
-  const std::int64_t busy = eager_busy_time(cost, size).count();
   std::int64_t& free = proxy_free_[rank];
-  const bool waits = busy > 0 && eager_free_[rank] > now();  // while the proxy does other things
-  std::int64_t seen = now();
-  if (waits)
-    seen = eager_free_[rank] + service;
-  else if (service > 0)
-    seen = std::max(free, now()) + service;
-  if (busy > 0) eager_free_[rank] = seen + busy;
-  free = std::max(free, waits ? now() : seen) + cost.recv_busy.count();
-  deliver(c, seen);
+  const std::int64_t served = service == 0 ? now() : std::max(free, now()) + service;
+  connection.seen = std::max(connection.seen, served);  // in order, whatever each of them takes
+  free = std::max(free, connection.seen) + cost.recv_busy.count();
+  deliver(c, connection.seen);
 }
 
 void Executor::report(std::uint32_t c, std::uint32_t sequence) {

@@ -49,6 +49,8 @@ struct LaneGroup {
   bool more = false;  // the next group is the next batch of the same rank and channel
   bool head = false;  // starts with its rank
 };
+constexpr std::int64_t kNever = -1;
+
 struct ConnectionState {
   std::uint32_t issued = 0;    // slices whose operation the sender has begun
   std::uint32_t headed = 0;    // slices whose first grain's arrival is known
@@ -61,9 +63,11 @@ struct ConnectionState {
   bool receiver_waits = false;
   bool sender_waits = false;
   bool wire_busy = false;
-  std::int64_t growth = 0;  // bytes by which the sender's operation lengthens its slice
-  std::uint32_t begun = 0;  // slices that are issued or open (see MessagePart)
-  bool leg_ended = false;   // cut-through: the leg has ended, its input's tail is awaited
+  std::int64_t growth = 0;     // bytes by which the sender's operation lengthens its slice
+  std::uint32_t begun = 0;     // slices that are issued or open (see MessagePart)
+  bool leg_ended = false;      // cut-through: the leg has ended, its input's tail is awaited
+  std::int64_t look = kNever;  // staged: when its next message, an eager one, is looked at
+  std::int64_t seen = 0;       // staged: when the receiver saw the last one
 };
 
 // One slice on its way; together, since whoever needs one of these needs others of the same slice.

@@ -42,9 +42,9 @@
 // ScheduleCosts::start is not asked for: it is part of what the caller gives as rank_start.
 //
 // Empty slices cost op_overhead, latency and services like any other. A proxy serves one slice at a
-// time PER CONNECTION AND DIRECTION here, recv_busy and eager_busy are nobody's; the fluid engine
-// has one proxy per rank, which is the same where a rank's connections are not busy at once. Ties:
-// the first of the lists above is named as the reason.
+// time PER CONNECTION AND DIRECTION here, recv_busy and eager_interval are nobody's; the fluid
+// engine has one proxy per rank, which is the same where a rank's connections are not busy at once.
+// Ties: the first of the lists above is named as the reason.
 #pragma once
 
 #include <array>

@@ -13,9 +13,9 @@
 //                checks the flags; + rendezvous_cost by size); recv_service = network.proxy_recv
 //                for Simple; LL and LL128 flags are seen without the proxy, which must post the
 //                next receive all the same (recv_busy = network.proxy_recv). With PXN the relay's
-//                proxy sends. Every protocol is step-granular (no cut-through). Small messages:
-//                + inline_copy to send one out of GPU memory, + eager_copy to receive one into it
-//                (and eager_busy from one to the next)
+//                proxy sends. Every protocol is step-granular (no cut-through)
+//   copies       + inline_copy to send a small message out of GPU memory, + eager_copy (LL too then
+//                waits for the proxy) at most every eager_interval to receive one into it
 //   GPU-initiated sends: latency = L + network.gpu_hop_latency (+ flush for Simple), no services
 //   queue pairs  each with a hash of its own, so with a path of its own in a fabric with ECMP;
 //                messages take them in turn or are split over all (sim/cost.h)

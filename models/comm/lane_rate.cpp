@@ -57,7 +57,7 @@ void set_copies(const sim::NetworkParameters& network, bool from_gpu, bool to_gp
   if (to_gpu) {
     cost.eager_to = network.eager_to;
     cost.eager_copy = network.eager_copy;
-    cost.eager_busy = network.eager_busy;
+    cost.eager_interval = network.eager_interval;
   }
 }
 

@@ -65,8 +65,20 @@ TEST_CASE("Slingshot: the library's variables choose how messages are matched an
         software + " + net-slingshot-cuda-copy");
   CHECK(profile_of(p, {{matching, "software"}, {"FI_CXI_RDZV_PROTO", "alt_read"}}) ==
         software + " + net-slingshot-alt-read");
+  CHECK(profile_of(p, {{"FI_CXI_DISABLE_NON_INJECT_MSG_IDC", "1"}}) ==
+        "gh200 + net-slingshot-no-inline");
+  // The machine's own profile has the network's figures.
+  const auto network_of = [&](const std::string& machine, std::map<std::string, std::string> env) {
+    p.machine = machine;
+    return made(p, all_reduce(std::move(env))).scenario.parameters.network;
+  };
+  for (const char* machine : {"gh200-quad", "a100-quad-nvlink"}) {
+    CHECK(network_of(machine, {}).inline_to == sim::bytes(192));
+    CHECK(network_of(machine, {}).inline_copy == sim::microseconds(12));
+    CHECK(network_of(machine, {{"FI_CXI_DISABLE_NON_INJECT_MSG_IDC", "1"}}).inline_to.raw() == 0);
+  }
   p.fabric = NetworkClass::infiniband;
-  CHECK(profile_of(p, {{matching, "software"}}) == "gh200 + net-ib");
+  CHECK(profile_of(p, {{matching, "software"}}) == "a100-quad + net-ib");
 }
 
 TEST_CASE("a platform's block is read, null as absent") {

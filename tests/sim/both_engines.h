@@ -43,6 +43,14 @@ struct Fluid {
   Duration end{};
   std::int64_t messages = 0;
   std::vector<Bytes> carried;
+  std::vector<std::vector<Duration>> arrivals;  // [connection][message]
+};
+
+struct Arrivals final : MessageObserver {
+  std::vector<std::vector<Duration>> by_connection;
+  void on_message(const Schedule&, const Message& message) override {
+    by_connection.at(message.connection.index()).push_back(message.arrival.time_since_epoch());
+  }
 };
 
 inline Fluid run_fluid(const Schedule& schedule, const Costs& costs) {
@@ -51,12 +59,15 @@ inline Fluid run_fluid(const Schedule& schedule, const Costs& costs) {
   queue.set_settler(&network);
   for (const Bandwidth link : costs.links) network.add_resource(link);
   ScheduleCosts bound{costs.connections, costs.lanes, costs.start};
+  Arrivals arrivals;
+  arrivals.by_connection.resize(schedule.connections.size());
   Executor executor(std::make_shared<const Schedule>(schedule),
-                    std::make_shared<const ScheduleCosts>(bound), queue, network, {});
+                    std::make_shared<const ScheduleCosts>(bound), queue, network,
+                    {.observer = &arrivals});
   for (std::uint32_t r = 0; r < schedule.ranks; ++r) executor.start_rank(r);
   queue.run();
   REQUIRE(executor.finished());
-  Fluid fluid{queue.now().time_since_epoch(), executor.messages(), {}};
+  Fluid fluid{queue.now().time_since_epoch(), executor.messages(), {}, arrivals.by_connection};
   for (std::size_t l = 0; l < costs.links.size(); ++l)
     fluid.carried.push_back(network.carried(ResourceId(l)));
   return fluid;

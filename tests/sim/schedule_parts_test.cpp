@@ -168,52 +168,6 @@ TEST_CASE("a rank's proxy is one thread for what it sends and what it receives")
   CHECK(apart() == 288_ns);
 }
 
-TEST_CASE("small messages that the CPU copies: within their sizes, but not empty ones") {
-  ConnectionCost cost;
-  cost.send_service = 5_ns;
-  cost.recv_service = 7_ns;
-  cost.recv_busy = 1_ns;
-  cost.inline_to = 16_B;
-  cost.inline_copy = 300_ns;
-  cost.eager_to = 32_B;
-  cost.eager_copy = 200_ns;
-  cost.eager_busy = 40_ns;
-  struct Row {
-    Bytes wire;
-    Duration send, receive, busy;
-  };
-  for (const auto& [wire, send, receive, busy] : {Row{0_B, 5_ns, 7_ns, 0_ns},
-                                                  {1_B, 305_ns, 207_ns, 40_ns},
-                                                  {16_B, 305_ns, 207_ns, 40_ns},
-                                                  {17_B, 5_ns, 207_ns, 40_ns},
-                                                  {32_B, 5_ns, 207_ns, 40_ns},
-                                                  {33_B, 5_ns, 7_ns, 0_ns}}) {
-    CHECK(send_service_time(cost, wire) == send);
-    CHECK(recv_service_time(cost, wire) == receive);
-    CHECK(eager_busy_time(cost, wire) == busy);
-  }
-}
-
-// A and B as above, but sent at once, 5 ns earlier; each is copied in 7 ns, and no other is seen
-// for 40. Rank 1 sees A at 133 and has it ready at 143; B, there at 142, is looked at from 173 on,
-// seen at 180 and ready at 190: at rank 2 at 306, just when that may see another, seen at 313, used
-// at 323.
-TEST_CASE("eager messages: a rank sees one after the other, and sends meanwhile") {
-  const Schedule schedule = tests::broadcast_chain(3, 32, 16).done();
-  Costs costs = simple_costs(schedule);
-  for (ConnectionCost& cost : costs.connections) {
-    cost.staged = true;
-    cost.eager_to = 16_B;
-    cost.eager_copy = 7_ns;
-    cost.eager_busy = 40_ns;
-  }
-  CHECK(run_fluid(schedule, costs).end == 323_ns);
-  // Every connection alone: B is seen at 149 and leaves when A has, at 159.
-  CHECK(longest_path(schedule, costs.connections, costs.lanes, costs.links, {}).end == 292_ns);
-  for (ConnectionCost& cost : costs.connections) cost.eager_to = 15_B;
-  CHECK(run_both(schedule, costs).end == 278_ns);  // without a copy: 136, 152 + 16, 268, 278
-}
-
 TEST_CASE("start: every rank waits for it once") {
   HandSchedule hand(tests::call_of(Collective::broadcast, 16), 2);
   hand.work(tests::linear_work(16, 16));

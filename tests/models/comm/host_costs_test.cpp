@@ -278,7 +278,7 @@ TEST_CASE("small messages: copied by the CPU out of GPU memory and into it, not 
   host.parameters.network.inline_copy = 12'000_ns;
   host.parameters.network.eager_to = 4_KiB;
   host.parameters.network.eager_copy = 5'500_ns;
-  host.parameters.network.eager_busy = 7'000_ns;
+  host.parameters.network.eager_interval = 7'000_ns;
   host.add(kGpu0, kNic0, LinkClass::pcie, 20_GBps);
   host.topology.routing = std::make_shared<Direct>(host.topology.links);
   for (const bool out : {false, true}) {
@@ -288,12 +288,19 @@ TEST_CASE("small messages: copied by the CPU out of GPU memory and into it, not 
       CHECK(cost.inline_copy == (out ? 0_ns : 12'000_ns));
       CHECK(cost.eager_to == (in ? 0_B : 4_KiB));
       CHECK(cost.eager_copy == (in ? 0_ns : 5'500_ns));
-      CHECK(cost.eager_busy == (in ? 0_ns : 7'000_ns));
+      CHECK(cost.eager_interval == (in ? 0_ns : 7'000_ns));
     }
   }
-  // LL's buffers of the sender are in host memory.
-  CHECK(cost_of(host, by_network(Protocol::ll, true, false)).inline_copy == 0_ns);
-  CHECK(cost_of(host, by_network(Protocol::ll, true, false)).eager_copy == 5'500_ns);
+  // Of the LL kinds only LL leaves from host memory, GPUDirect or not.
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128}) {
+    const ConnectionCost cost = cost_of(host, by_network(protocol, false, false));
+    CHECK(cost.inline_copy == (protocol == Protocol::ll ? 0_ns : 12'000_ns));
+    CHECK(cost.eager_copy == 5'500_ns);
+  }
+  sim::Schedule alone = by_network(Protocol::simple, false, false);
+  alone.connections[0].host.gpu_initiated = true;
+  CHECK(sim::send_service_time(cost_of(host, alone), 8_B) == 0_ns);
+  CHECK_FALSE(sim::is_served(cost_of(host, alone)));
 }
 
 TEST_CASE("network, LL kinds: LL leaves from the host's memory whatever GPUDirect does") {
