@@ -77,8 +77,14 @@ TEST_CASE("Slingshot: the library's variables choose how messages are matched an
     CHECK(network_of(machine, {}).inline_copy == sim::microseconds(12));
     CHECK(network_of(machine, {{"FI_CXI_DISABLE_NON_INJECT_MSG_IDC", "1"}}).inline_to.raw() == 0);
   }
+  // Nothing of it on another network.
   p.fabric = NetworkClass::infiniband;
-  CHECK(profile_of(p, {{matching, "software"}}) == "a100-quad + net-ib");
+  CHECK(profile_of(p, {{matching, "software"}}) == "a100-quad");
+  for (const auto fabric : {NetworkClass::infiniband, NetworkClass::roce, NetworkClass::efa,
+                            NetworkClass::tcp, NetworkClass::tcpx, NetworkClass::tcpxo}) {
+    p.fabric = fabric;
+    CHECK(network_of("gh200-quad", {{matching, "software"}}).inline_to.raw() == 0);
+  }
 }
 
 TEST_CASE("a platform's block is read, null as absent") {
