@@ -58,6 +58,12 @@ std::uint32_t striped_nics(const Platform& platform, const MachineSpec& machine)
   return stripes_nics(platform, machine) && nics > 0 && nics % gpus == 0 ? nics / gpus : 1;
 }
 
+// NICs that a machine's only port in use is: where nothing else is stated, all of its functions.
+std::uint32_t port_functions(const Platform& platform, const MachineSpec& machine) {
+  const bool one = platform.nics_per_node == 1U && !platform.nic_measured;
+  return one ? machine.port_functions : 1;
+}
+
 // What that plugin sets where nobody else has.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEfaVariables{
     {{"NCCL_BUFFSIZE", "8388608"},
@@ -125,13 +131,19 @@ class Writer {
     put("cluster.machine", machine_.name);
     put("cluster.nodes", fmt::format("{}", nodes()));
     const std::uint32_t striped = striped_nics(platform_, machine_);
+    const std::uint32_t functions = port_functions(platform_, machine_);
     if (platform_.nics_per_node && (nodes() == 1 || *platform_.nics_per_node > 0))
-      put("cluster.nics_per_node", fmt::format("{}", *platform_.nics_per_node / striped));
+      put("cluster.nics_per_node",
+          fmt::format("{}", *platform_.nics_per_node * functions / striped));
+    if (functions > 1)
+      note(fmt::format("a port of {} is {} NICs to NCCL, which share its rate", machine_.name,
+                       functions));
     if (striped > 1)
       note(fmt::format("{} NICs per GPU: one network device of NCCL, messages striped over them",
                        striped));
     if (platform_.nic_rate)
-      put("cluster.nic_rate", sim::to_text(*platform_.nic_rate * std::int64_t{striped}));
+      put("cluster.nic_rate",
+          sim::to_text(*platform_.nic_rate * std::int64_t{striped} / functions));
     if (nodes() > 1 && platform_.fabric != NetworkClass::nvlink_domain) note_nics();
     nvlinks();
     domain();

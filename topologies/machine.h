@@ -86,6 +86,7 @@ struct MachineSpec {
   std::vector<PcieSwitch> switches{};
   std::vector<Parent> gpus{};
   std::vector<Parent> nics{};
+  std::uint32_t port_functions = 1;  // PCIe functions, each a NIC to NCCL, that one port shows
 
   HostCpu cpu{};
   std::int32_t compute_capability = 0;  // x 10: 90 = Hopper

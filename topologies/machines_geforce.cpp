@@ -84,24 +84,28 @@ MachineSpec rtx5090() {
   return machine;
 }
 
-// Each of the two ports is two PCIe functions of four lanes; here it is one NIC on both.
+// A port shows as two PCIe functions of four lanes, each a NIC to NCCL; the second port is on the
+// same eight lanes, so that a host never sends more than one port takes.
 MachineSpec gb10() {
-  Parent port = at_cpu(0);
-  port.rate = pcie_rate(32, 8);
+  Parent function = at_cpu(0);
+  function.rate = pcie_rate(32, 4);
   return {
       .name = "gb10",
-      .title = "DGX Spark: one GB10 with the host's memory, 2 x 200 Gb/s ConnectX-7",
+      .title = "DGX Spark: one GB10 with the host's memory, ConnectX-7 as two NICs of 100 Gb/s",
       .profile = "gb10",
       .numa = {{.id = 0, .cpus = "0-19"}},
       .gpus = {at_cpu(0)},
-      .nics = {port, port},
+      .nics = {function, function},
+      .port_functions = 2,
       .cpu = {.arch = "arm64", .source = "GB10: 20 Arm cores"},
       .compute_capability = 121,
       .gpu_host_class = sim::LinkClass::c2c,
       .gpu_host = {gigabytes_per_second(300),
                    "GB10 (Hot Chips 2025): NVLink-C2C 600 GB/s both ways"},
-      .pcie = {pcie_rate(32, 8), "two PCIe 5.0 x4 functions for each port"},
-      .nic = {gigabits_per_second(200), "DGX Spark datasheet: ConnectX-7, 200 Gb/s"},
+      .pcie = {pcie_rate(32, 8), "PCIe 5.0 x4 for each function"},
+      .nic = {gigabits_per_second(100),
+              "DGX Spark: a port of 200 Gb/s is two functions of about 100 "
+              "(NVIDIA/dgx-spark-playbooks#25)"},
       .gpudirect = false,
   };
 }

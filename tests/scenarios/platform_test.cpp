@@ -218,6 +218,28 @@ TEST_CASE("EFA from p5 on: a network device for the NICs of a GPU, and the plugi
   CHECK(plain.nccl_setup.env.empty());
 }
 
+TEST_CASE("GB10: one port is two NICs of half its rate, unless what a NIC reaches is stated") {
+  Platform p = platform_of(kP5);
+  p.machine = "gb10";
+  p.gpus_per_node = 1;
+  p.nics_per_node = 1;
+  p.nic_rate = sim::gigabits_per_second(200);
+  p.fabric = NetworkClass::roce;
+  const auto cluster = [&p] { return made(p).scenario.cluster.overrides; };
+  CHECK(cluster().nics_per_node == 2U);
+  CHECK(cluster().nic_rate == sim::gigabits_per_second(100));
+  p.nic_measured = sim::gigabits_per_second(108);  // of the one that was used
+  CHECK(cluster().nics_per_node == 1U);
+  CHECK(cluster().nic_rate == sim::gigabits_per_second(200));
+  p.nic_measured.reset();
+  p.nics_per_node = 2;
+  CHECK(cluster().nics_per_node == 2U);
+  CHECK(cluster().nic_rate == sim::gigabits_per_second(200));
+  p.machine = "l40s-pcie";  // others have a NIC for a port
+  p.nics_per_node = 1;
+  CHECK(cluster().nics_per_node == 1U);
+}
+
 TEST_CASE("of the variables only NCCL's, without remarks and without what names the host's") {
   std::vector<std::string> notes;
   const std::map<std::string, std::string> kept =

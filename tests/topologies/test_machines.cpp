@@ -55,7 +55,7 @@ TEST_CASE("every machine has the datasheet's bandwidth per GPU and per node") {
       {"t4-pcie", 8, 0, 15.75, 1, 12.5},       {"rtx6000-ada-pcie", 8, 0, 31.5, 2, 50},
       {"rtx-pro-6000-pcie", 8, 0, 63, 2, 100}, {"rtx2080ti-pcie", 8, 0, 15.75, 1, 12.5},
       {"rtx3090-pcie", 8, 0, 31.5, 1, 12.5},   {"rtx4090-pcie", 8, 0, 31.5, 1, 12.5},
-      {"rtx5090-pcie", 8, 0, 63, 1, 12.5},     {"gb10", 1, 0, 300, 2, 50},
+      {"rtx5090-pcie", 8, 0, 63, 1, 12.5},     {"gb10", 1, 0, 300, 2, 25},
       {"v100-pcie", 8, 0, 15.75, 2, 25},       {"l40-pcie", 8, 0, 31.5, 2, 50},
       {"rtx-a6000-pcie", 8, 0, 31.5, 2, 50},   {"cpu-host", 8, 0, 31.5, 1, 3.125}};
   for (const Datasheet& sheet : sheets) {
