@@ -57,9 +57,11 @@ if(NOT RAILYARD_SANITIZE AND (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR RAILYARD_F
   endif()
 endif()
 
+# Another clone's objects are this one's: paths count from the source folder.
 find_program(RAILYARD_CCACHE ccache)
 mark_as_advanced(RAILYARD_CCACHE)
 if(RAILYARD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${RAILYARD_CCACHE}")
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros"
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${RAILYARD_CCACHE}")
 endif()
