@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "calibrate/readers/nccl_log.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 namespace railyard::tests::nccl_log {

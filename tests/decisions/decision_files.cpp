@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "tests/paths.h"
 #include "topologies/import/nccl_xml.h"
 
 namespace railyard::tests {

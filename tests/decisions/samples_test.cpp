@@ -10,6 +10,7 @@
 #include <set>
 
 #include "algorithms/nccl/search.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/import/nccl_xml.h"
 

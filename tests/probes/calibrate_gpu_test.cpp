@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/paths.h"
 #include "tests/probes/support.h"
 
 namespace fs = std::filesystem;

@@ -11,6 +11,7 @@
 
 #include "scenarios/decode.h"
 #include "scenarios/kv_result.h"
+#include "tests/paths.h"
 #include "tests/scenarios/run_helpers.h"
 #include "tests/skip.h"
 

@@ -7,6 +7,7 @@
 #include "scenarios/cluster_yaml.h"
 #include "scenarios/machine_yaml.h"
 #include "scenarios/scenario.h"
+#include "tests/paths.h"
 #include "tests/scenarios/helpers.h"
 #include "tests/skip.h"
 #include "topologies/cluster.h"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "scenarios/nccl_cluster.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/cluster.h"
 #include "topologies/placement.h"

@@ -1,4 +1,5 @@
 #include "tests/scenarios/run_helpers.h"
+#include "tests/paths.h"
 
 #include <doctest/doctest.h>
 

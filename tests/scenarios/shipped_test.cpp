@@ -8,6 +8,7 @@
 
 #include "scenarios/explore.h"
 #include "scenarios/profile.h"
+#include "tests/paths.h"
 #include "tests/scenarios/helpers.h"
 
 namespace railyard::scenarios {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/version.h"
+#include "tests/paths.h"
 #include "tests/tools/helpers.h"
 
 namespace railyard::tests {

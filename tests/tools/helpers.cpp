@@ -1,4 +1,5 @@
 #include "tests/tools/helpers.h"
+#include "tests/paths.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 using namespace railyard;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 using namespace railyard::cli;  // NOLINT: a test's own names

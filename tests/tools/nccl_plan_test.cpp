@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tools/cli/nccl_command.h"
 

@@ -8,6 +8,7 @@
 
 #include "algorithms/nccl/node_kind.h"
 #include "algorithms/nccl/search.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/import/nccl_xml.h"
 

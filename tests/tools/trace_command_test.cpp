@@ -12,6 +12,7 @@
 #include "scenarios/run.h"
 #include "scenarios/training_result.h"
 #include "tests/calibrate/traces/made_trace.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/tools/helpers.h"
 #include "tools/cli/trace_yaml.h"

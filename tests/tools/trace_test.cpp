@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/tools/helpers.h"
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tools/cli/validation.h"
 

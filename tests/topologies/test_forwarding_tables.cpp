@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/time_limit.h"
 #include "topologies/import/forwarding_tables.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/hardware_check.h"
 #include "topologies/import/nccl_xml.h"

@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/topologies/support.h"
 #include "topologies/fabric_source.h"

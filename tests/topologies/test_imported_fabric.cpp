@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/topologies/support.h"
 #include "topologies/fabric_source.h"

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/cluster.h"
 #include "topologies/cpu_list.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tests/paths.h"
 #include "tests/topologies/support.h"
 #include "topologies/machine.h"
 

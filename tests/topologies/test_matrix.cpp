@@ -8,6 +8,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/topologies/support.h"
 #include "topologies/show.h"

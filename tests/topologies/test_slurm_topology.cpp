@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/import/slurm_topology.h"
 #include "topologies/import/text_file.h"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "tests/topologies/smi_support.h"
 

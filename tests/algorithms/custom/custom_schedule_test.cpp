@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/dataflow.h"
+#include "tests/paths.h"
 #include "tests/sim/mutation.h"
 
 namespace railyard::algorithms {

@@ -13,6 +13,7 @@
 
 #include "calibrate/readers/measurement.h"
 #include "sim/result.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 namespace railyard::tests::readers {

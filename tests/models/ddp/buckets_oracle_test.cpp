@@ -18,6 +18,7 @@
 #include "models/ddp/buckets.h"
 #include "models/nn/builder.h"
 #include "models/nn/catalogue.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 using namespace railyard;

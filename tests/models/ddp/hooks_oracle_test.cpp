@@ -12,6 +12,7 @@
 
 #include "models/ddp/join.h"
 #include "models/ddp/step.h"
+#include "tests/paths.h"
 #include "tests/skip.h"
 
 using namespace railyard;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/import/graph_xml.h"
 

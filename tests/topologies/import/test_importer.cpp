@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/cluster.h"
 #include "topologies/import/text_file.h"

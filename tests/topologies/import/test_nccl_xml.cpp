@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "tests/paths.h"
 #include "tests/skip.h"
 #include "topologies/hardware_machine.h"
 #include "topologies/import/nccl_xml.h"
