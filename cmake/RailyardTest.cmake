@@ -12,7 +12,6 @@ function(railyard_test folder)
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE railyard_test_main ${arg_LINK})
   target_precompile_headers(${target} PRIVATE ${RAILYARD_COMMON_HEADERS} <doctest/doctest.h>)
-  target_include_directories(${target} PRIVATE "${RAILYARD_GENERATED_DIR}")
   doctest_discover_tests(${target} TEST_PREFIX "${folder}/"
     PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT RAILYARD_SKIP_STATUS=77 TIMEOUT 600)
 

@@ -102,7 +102,8 @@ MachineSpec gb10() {
       .gpu_host_class = sim::LinkClass::c2c,
       .gpu_host = {gigabytes_per_second(300),
                    "GB10 (Hot Chips 2025): NVLink-C2C 600 GB/s both ways"},
-      .pcie = {pcie_rate(32, 8), "PCIe 5.0 x4 for each function"},
+      .pcie = {pcie_rate(32, 8),
+               "the lanes of both functions, PCIe 5.0 x4 each; the GPU's link is on chip"},
       .nic = {gigabits_per_second(100),
               "DGX Spark: a port of 200 Gb/s is two functions of about 100 "
               "(NVIDIA/dgx-spark-playbooks#25)"},

@@ -18,8 +18,6 @@ from privileges import Refused, permitted
 
 BURST_BYTES = 16384
 LARGEST_PACKET = 8 * 1514
-# Payload's share of the rate: 1448 bytes of the 1514 that the bucket charges for a full segment.
-GOODPUT = 1448 / 1514
 PREFIX = "10.213.8."
 
 
